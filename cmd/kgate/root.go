@@ -1,0 +1,136 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kgate-dev/kgate/backends"
+	"github.com/kgate-dev/kgate/launcher/command"
+	"github.com/kgate-dev/kgate/launcher/policy"
+)
+
+// Exit statuses that are kgate's own; every other status of run is the
+// command's.
+const (
+	statusFailed   = 1
+	statusUsage    = 2
+	statusLaunch   = 125
+	statusRefused  = 126
+	statusNotFound = 127
+)
+
+// statusError is an error that knows the exit status it stands for. Silent
+// ones have already said what they had to say.
+type statusError struct {
+	status int
+	err    error
+	silent bool
+}
+
+func (e *statusError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.status)
+	}
+	return e.err.Error()
+}
+func (e *statusError) Unwrap() error   { return e.err }
+func (e *statusError) ExitStatus() int { return e.status }
+
+// Main runs kgate with os.Args and returns its exit status.
+func Main() int {
+	if status, ok := stage(os.Args); ok {
+		return status
+	}
+	root := newRootCommand()
+	err := root.Execute()
+	if err == nil {
+		return 0
+	}
+	return report(root.ErrOrStderr(), err)
+}
+
+// report prints an error and returns the exit status it stands for: the one
+// place where the two meet.
+func report(w io.Writer, err error) int {
+	var silent *statusError
+	if !errors.As(err, &silent) || !silent.silent {
+		fmt.Fprintf(w, "kgate: %s\n", oneLine(err.Error()))
+	}
+	return exitStatus(err)
+}
+
+func exitStatus(err error) int {
+	var (
+		status  interface{ ExitStatus() int }
+		refusal *command.Refusal
+		refused *policy.RefusedError
+		missing *backends.NotFoundError
+		blocked *backends.BlockedError
+	)
+	switch {
+	case errors.As(err, &refusal), errors.As(err, &refused):
+		return statusRefused
+	case errors.As(err, &missing):
+		return statusNotFound
+	case errors.As(err, &blocked):
+		return statusLaunch
+	case errors.As(err, &status):
+		return status.ExitStatus()
+	}
+	return statusFailed
+}
+
+// oneLine keeps an error on one line whatever it quotes, and keeps bytes that
+// drive a terminal out of it.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t', r == '\r':
+			return ' '
+		case r < 0x20 || r == 0x7f || (r >= 0x80 && r < 0xa0):
+			return '\ufffd'
+		}
+		return r
+	}, strings.TrimSpace(s))
+}
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kgate",
+		Short: "Run one command inside the box that this kernel can really install",
+		Long: `kgate launches one command inside the box that this operating system's kernel
+can really install (bubblewrap on Linux, Seatbelt on macOS), says beforehand
+whether it can, and proves it afterwards.
+
+Start with:
+  kgate init           write ~/.kgate/config.yaml
+  kgate network off    choose what the network may be
+  kgate doctor         see whether this machine can enforce it
+  kgate run -- CMD     run CMD in the box`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			hint := ""
+			if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
+				hint = fmt.Sprintf(", did you mean %q", s[0])
+			}
+			return &statusError{status: statusUsage, err: fmt.Errorf(
+				"unknown command %q%s (to run a program in the box: kgate run -- %s)", args[0], hint, args[0])}
+		},
+	}
+	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return &statusError{status: statusUsage, err: fmt.Errorf("%w (see kgate --help)", err)}
+	})
+	root.AddCommand(newRunCommand())
+	return root
+}

@@ -1,0 +1,199 @@
+// Package launcher is the one path from a command line to a process in a box:
+// load the policy, inspect the command, plan the box, record the launch, start
+// it, relay its streams and signals, and return its exit status. Every step
+// that fails ends the launch: no plan, no audit line or no box means no process.
+package launcher
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+
+	"github.com/kgate-dev/kgate/backends"
+	"github.com/kgate-dev/kgate/launcher/audit"
+	"github.com/kgate-dev/kgate/launcher/command"
+	"github.com/kgate-dev/kgate/launcher/mask"
+	"github.com/kgate-dev/kgate/launcher/policy"
+)
+
+// Request is what the person asked for.
+type Request struct {
+	Argv []string
+	Dir  string   // working directory; Here fills it
+	Env  []string // kgate's own environment; Here fills it
+
+	Home        string // $HOME; Here fills it
+	AccountHome string // the home that the user database names, "" when it names none
+
+	AllowPaths []string // --allow-path
+	AllowNets  []string // --allow-net
+	Network    string   // --network
+	EnvPass    []string // --env
+
+	Verbose io.Writer // where refusals of the network filter are told; nil: nowhere
+}
+
+// Here fills in the process's own directory, environment and homes where they
+// are not set.
+func (r *Request) Here() error {
+	if r.Env == nil {
+		r.Env = os.Environ()
+	}
+	if r.Dir == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return fmt.Errorf("find the working directory: %w (change to a directory that exists)", err)
+		}
+		r.Dir = dir
+	}
+	if r.Home == "" {
+		r.Home = os.Getenv("HOME")
+	}
+	if r.AccountHome == "" {
+		if u, err := user.Current(); err == nil {
+			r.AccountHome = u.HomeDir
+		}
+	}
+	return nil
+}
+
+// Launch is a request that has been read and planned: nothing has run.
+type Launch struct {
+	Policy *policy.Policy
+	Plan   *backends.Plan // nil when the command was refused before planning
+	Denied []policy.Dropped
+	Masks  *mask.Rules
+
+	request Request
+	backend backends.Backend
+}
+
+// Prepare loads the policy, inspects the command and plans the box. Its errors
+// are a *policy.RefusedError or *command.Refusal for refusals, and a plain
+// error for a policy file or a flag that is wrong. A plan that is blocked is
+// not an error here: its findings say so. The launch is returned with a refusal
+// as far as it got, so that the refusal can be recorded.
+func Prepare(r Request, b backends.Backend) (*Launch, error) {
+	l := &Launch{request: r, backend: b}
+	p, err := policy.Load(r.options())
+	if err != nil {
+		return l, err
+	}
+	l.Policy = p
+	if l.Masks, err = maskRules(p, r.Env); err != nil {
+		return l, err
+	}
+	env, dropped := p.Environment(r.Env)
+	l.Denied = dropped
+	if err := command.Inspect(r.Argv, command.Options{
+		Denied:   p.DenyExec,
+		Programs: p.Programs,
+		Dir:      p.Dir,
+		Path:     lookup(env, "PATH"),
+		Env:      env,
+	}); err != nil {
+		return l, err
+	}
+	l.Plan, err = b.Plan(p, backends.Command{Argv: r.Argv, Dir: p.Dir, Env: env})
+	return l, err
+}
+
+func (r *Request) options() policy.Options {
+	return policy.Options{
+		Dir: r.Dir, Home: r.Home, AccountHome: r.AccountHome, Env: r.Env,
+		AllowPaths: r.AllowPaths, AllowNets: r.AllowNets, Network: r.Network, EnvPass: r.EnvPass,
+	}
+}
+
+func maskRules(p *policy.Policy, env []string) (*mask.Rules, error) {
+	var prefixes []string
+	for _, w := range p.MaskPrefixes {
+		prefixes = append(prefixes, w.Text)
+	}
+	var values []mask.Value
+	for _, w := range p.MaskEnv {
+		if v := lookup(env, w.Text); v != "" {
+			values = append(values, mask.Value{Name: w.Text, Secret: v})
+		}
+	}
+	rules, err := mask.Compile(prefixes, values)
+	if err != nil {
+		return nil, fmt.Errorf("mask: %w", err)
+	}
+	return rules, nil
+}
+
+func lookup(env []string, name string) string {
+	value := ""
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
+
+// Run launches and returns the exit status of the command. An error means that
+// the command did not run to its end in a complete box; a refusal or a blocked
+// plan has been recorded by then.
+func Run(r Request, b backends.Backend, in, out, errs *os.File) (int, error) {
+	l, err := Prepare(r, b)
+	if err == nil {
+		if blocked := l.Plan.Blocked(); len(blocked) > 0 {
+			err = &backends.BlockedError{Findings: blocked}
+		}
+	}
+	if err != nil {
+		if recorded(err) {
+			err = errors.Join(err, l.record("block", err.Error()))
+		}
+		return 0, err
+	}
+	if err := l.record("launch", ""); err != nil {
+		return 0, err
+	}
+	status, err := l.relay(in, out, errs)
+	if err != nil {
+		// The launch line is already written; this one says that it came to nothing.
+		return 0, errors.Join(err, l.record("block", err.Error()))
+	}
+	return status, nil
+}
+
+// recorded tells refusals and blocked plans, which are part of the record, from
+// mistakes in a file or a flag, which are not: nothing was asked for yet.
+func recorded(err error) bool {
+	var (
+		refused *policy.RefusedError
+		refusal *command.Refusal
+		blocked *backends.BlockedError
+	)
+	return errors.As(err, &refused) || errors.As(err, &refusal) || errors.As(err, &blocked)
+}
+
+// record writes one line of the audit log. A launch whose line cannot be
+// written does not start.
+func (l *Launch) record(kind, reason string) error {
+	r := l.request
+	e := audit.Entry{Kind: kind, Reason: reason, Dir: r.Dir, Argv: r.Argv, Backend: l.backend.Name()}
+	if p := l.Policy; p != nil {
+		e.Project = p.Project
+		e.Network = string(p.Effective().Value)
+	}
+	home := r.Home
+	if home == "" {
+		home = r.AccountHome
+	}
+	o := audit.Options{}
+	if l.Masks == nil {
+		// A refusal of the working directory comes before the policy's own
+		// prefixes are known; the built-in kinds are masked all the same.
+		l.Masks, _ = mask.Compile(nil, nil)
+	}
+	o.Mask = l.Masks.String
+	return audit.Open(filepath.Join(home, ".kgate", "audit.jsonl"), o).Append(e)
+}

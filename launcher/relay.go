@@ -1,0 +1,172 @@
+package launcher
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/kgate-dev/kgate/backends"
+	"github.com/kgate-dev/kgate/launcher/mask"
+)
+
+// relay starts the plan and passes streams and signals between the person and
+// the command until the box is gone. It returns the command's exit status.
+func (l *Launch) relay(in, out, errs *os.File) (int, error) {
+	signals := notify()
+	defer signal.Stop(signals)
+
+	pipes, std, err := l.streams(in, out, errs)
+	if err != nil {
+		return 0, err
+	}
+	p, err := l.backend.Start(l.Plan, std)
+	for _, s := range pipes {
+		s.started()
+	}
+	if err != nil {
+		for _, s := range pipes {
+			s.from.Close()
+		}
+		return 0, err
+	}
+	var copies sync.WaitGroup
+	for _, s := range pipes {
+		copies.Go(s.copy)
+	}
+	done := make(chan struct{})
+	go forward(signals, p, done)
+	exit, err := p.Wait()
+	close(done)
+	copies.Wait()
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range pipes {
+		if s.err != nil {
+			return 0, fmt.Errorf("write the command's %s: %w", s.name, s.err)
+		}
+	}
+	return exit.Status(), nil
+}
+
+// stream is one of the command's outputs on its way through the mask.
+type stream struct {
+	name string
+	from *os.File // read end
+	end  *os.File // write end, the command's
+	to   *os.File
+	mask *mask.Writer
+	err  error
+}
+
+// streams makes a masked pipe for each output. Outputs that are the same file
+// share one pipe, so that what the command writes to either keeps its order.
+func (l *Launch) streams(in, out, errs *os.File) ([]*stream, backends.Stdio, error) {
+	std := backends.Stdio{In: in}
+	var all []*stream
+	open := func(name string, to *os.File) (*os.File, error) {
+		if to == nil {
+			return nil, nil
+		}
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, fmt.Errorf("make a pipe for the command's %s: %w", name, err)
+		}
+		all = append(all, &stream{name: name, from: r, end: w, to: to, mask: l.Masks.Writer(to)})
+		return w, nil
+	}
+	var err error
+	if std.Out, err = open("stdout", out); err == nil {
+		if sameFile(out, errs) {
+			std.Err = std.Out
+		} else {
+			std.Err, err = open("stderr", errs)
+		}
+	}
+	if err != nil {
+		for _, s := range all {
+			s.from.Close()
+			s.end.Close()
+		}
+		return nil, std, err
+	}
+	return all, std, nil
+}
+
+func sameFile(a, b *os.File) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	ai, errA := a.Stat()
+	bi, errB := b.Stat()
+	return errA == nil && errB == nil && os.SameFile(ai, bi)
+}
+
+func (s *stream) started() { s.end.Close() }
+
+// copy runs until the last holder of the write end is gone. When nobody reads
+// kgate's output any more, the command gets the broken pipe itself.
+func (s *stream) copy() {
+	defer s.from.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := s.from.Read(buf)
+		if n > 0 {
+			if _, werr := s.mask.Write(buf[:n]); werr != nil {
+				if !errors.Is(werr, syscall.EPIPE) {
+					s.err = werr
+				}
+				return
+			}
+		}
+		if err != nil {
+			if err != io.EOF {
+				s.err = err
+			}
+			break
+		}
+	}
+	if err := s.mask.Close(); err != nil && !errors.Is(err, syscall.EPIPE) {
+		s.err = err
+	}
+}
+
+// forwarded are the signals that reach the command's own process. SIGPIPE is
+// only taken so that kgate outlives its reader long enough to pass that on.
+var forwarded = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT,
+}
+
+func notify() chan os.Signal {
+	c := make(chan os.Signal, 16)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	for _, s := range forwarded {
+		// A signal that kgate was started with as ignored (nohup) stays ignored,
+		// by kgate and, since that is inherited, by the command.
+		if !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
+	}
+	return c
+}
+
+func forward(signals <-chan os.Signal, p backends.Process, done <-chan struct{}) {
+	for {
+		select {
+		case s := <-signals:
+			p.Signal(s)
+			if s == syscall.SIGTSTP {
+				// The command has stopped or has its own handler; either way the
+				// person's shell is waiting for this process to stop.
+				syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+			}
+		case <-done:
+			return
+		}
+	}
+}
