@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// bench is a place to measure in: a home and a project of their own, owned by
+// an ordinary user.
+type bench struct {
+	kgate, empty string
+	home, dir    string
+	root         string
+	rounds       int
+	cred         *syscall.Credential
+}
+
+func newBench(kgate, account string, rounds int) (*bench, error) {
+	root, err := os.MkdirTemp("", "kgate-bench")
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{
+		root: root, rounds: rounds, kgate: kgate,
+		empty: filepath.Join(root, "empty"),
+		home:  filepath.Join(root, "home"),
+		dir:   filepath.Join(root, "project"),
+	}
+	if err := b.fill(account); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *bench) fill(account string) error {
+	for _, dir := range []string{b.home, b.dir} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	src := filepath.Join(b.root, "empty.go")
+	if err := os.WriteFile(src, []byte("package main\n\nfunc main() {}\n"), 0o644); err != nil {
+		return err
+	}
+	if err := build(b.empty, src); err != nil {
+		return fmt.Errorf("build an empty program: %w", err)
+	}
+	if b.kgate == "" {
+		b.kgate = filepath.Join(b.root, "kgate")
+		if err := build(b.kgate, "./cmd/kgate"); err != nil {
+			return fmt.Errorf("build kgate: %w", err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup(account)
+	if err != nil {
+		return fmt.Errorf("an ordinary user to measure as: %w (ci/test adds kgate-test, or name one with -user)", err)
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	b.cred = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	for _, p := range []string{b.root, b.home, b.dir} {
+		if err := os.Chown(p, uid, gid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) close() { os.RemoveAll(b.root) }
+
+// command runs argv in the bench's project, as its user.
+func (b *bench) command(argv ...string) *exec.Cmd {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir = b.dir
+	cmd.Env = []string{"HOME=" + b.home, "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG=C.UTF-8"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: b.cred}
+	return cmd
+}
+
+// plan is one thing to time.
+type plan struct {
+	name string
+	argv []string
+}
+
+// side is what was measured of one plan; milliseconds.
+type side struct {
+	Name   string  `json:"name"`
+	Median float64 `json:"median_ms"`
+	Q1     float64 `json:"q1_ms"`
+	Q3     float64 `json:"q3_ms"`
+	times  []float64
+}
+
+// alternate runs every plan once a round, in an order that turns with the
+// round, after two rounds that do not count.
+func (b *bench) alternate(plans ...plan) ([]side, error) {
+	sides := make([]side, len(plans))
+	for i, p := range plans {
+		sides[i].Name = p.name
+	}
+	for round := -2; round < b.rounds; round++ {
+		for k := range plans {
+			i := (k + round + len(plans)*2) % len(plans)
+			cmd := b.command(plans[i].argv...)
+			start := time.Now()
+			err := cmd.Run()
+			took := time.Since(start)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", plans[i].name, err)
+			}
+			if round >= 0 {
+				sides[i].times = append(sides[i].times, float64(took.Microseconds())/1000)
+			}
+		}
+	}
+	for i := range sides {
+		t := slices.Sorted(slices.Values(sides[i].times))
+		sides[i].Q1, sides[i].Median, sides[i].Q3 = t[len(t)/4], t[len(t)/2], t[len(t)*3/4]
+	}
+	return sides, nil
+}

@@ -1,0 +1,137 @@
+// Bench times kgate against the plain command lines that do the same work,
+// alternating in one run so that both sides see the same machine.
+//
+//	go run ./ci/bench [-n ROUNDS] [-json] [SUITE...]
+//
+// As root it measures as an ordinary user (-user), because that is how kgate is
+// used. Times are wall-clock milliseconds from before fork to after wait.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// result is one suite's outcome.
+type result struct {
+	Suite  string  `json:"suite"`
+	Sides  []side  `json:"sides"`
+	Ratio  float64 `json:"ratio"` // median of the first side over median of the second
+	Target float64 `json:"target,omitempty"`
+}
+
+var suites = map[string]func(*bench) (result, error){
+	"launch": launch,
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	rounds := flag.Int("n", 60, "rounds; each runs every side once")
+	asJSON := flag.Bool("json", false, "print JSON")
+	kgate := flag.String("kgate", "", "the kgate to measure (default: built from this tree)")
+	account := flag.String("user", "kgate-test", "as root: the ordinary user to measure as")
+	flag.Parse()
+	names := flag.Args()
+	if len(names) == 0 {
+		for name := range suites {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+	}
+	b, err := newBench(*kgate, *account, *rounds)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	var all []result
+	for _, name := range names {
+		suite, ok := suites[name]
+		if !ok {
+			return fmt.Errorf("no suite %q", name)
+		}
+		r, err := suite(b)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, r)
+		if !*asJSON {
+			r.print()
+		}
+	}
+	if *asJSON {
+		return json.NewEncoder(os.Stdout).Encode(all)
+	}
+	return nil
+}
+
+func (r result) print() {
+	fmt.Println(r.Suite)
+	for _, s := range r.Sides {
+		fmt.Printf("  %-32s median %7.2f ms   quartiles %7.2f … %7.2f   n %d\n", s.Name, s.Median, s.Q1, s.Q3, len(s.times))
+	}
+	if r.Ratio != 0 {
+		fmt.Printf("  ratio %.2f", r.Ratio)
+		if r.Target != 0 {
+			fmt.Printf(" (target: at most %.2f)", r.Target)
+		}
+		fmt.Println()
+	}
+}
+
+// launch compares an empty command in the box with the bare bwrap line that
+// explain prints for it: what is left over is kgate's own share.
+func launch(b *bench) (result, error) {
+	argv, err := b.explained("--network", "off", "--", "true")
+	if err != nil {
+		return result{}, err
+	}
+	sides, err := b.alternate(
+		plan{"kgate run --network off -- true", []string{b.kgate, "run", "--network", "off", "--", "true"}},
+		plan{"the bwrap line of explain", argv},
+		plan{"true", []string{"true"}},
+		plan{"an empty Go program", []string{b.empty}},
+	)
+	if err != nil {
+		return result{}, err
+	}
+	return result{Suite: "launch", Sides: sides, Ratio: sides[0].Median / sides[1].Median, Target: 1.6}, nil
+}
+
+// explained is the argument list of the box, from explain's JSON.
+func (b *bench) explained(args ...string) ([]string, error) {
+	cmd := b.command(append([]string{b.kgate, "explain", "--json"}, args...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+	}
+	var plan struct {
+		Argv []string `json:"argv"`
+	}
+	if err := json.Unmarshal(out, &plan); err != nil {
+		return nil, fmt.Errorf("read explain's JSON: %w", err)
+	}
+	if len(plan.Argv) == 0 || filepath.Base(plan.Argv[0]) != "bwrap" {
+		return nil, fmt.Errorf("explain's argv does not start with bwrap: %q", plan.Argv)
+	}
+	return plan.Argv, nil
+}
+
+func build(out, pkg string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s", "-o", out, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Stderr = os.Stderr
+	return cmd.Run()
+}
