@@ -1,0 +1,145 @@
+// Package scripts holds the scenarios that show what kgate does, and this page
+// is their manual. A scenario is a txtar file of this directory: a script of
+// testscript (github.com/rogpeppe/go-internal/testscript), then the files it
+// needs. "go test ./cmd/kgate" runs all of them with the kgate of the source
+// tree, as the present user and, when that is root, again as an ordinary one.
+// "kgate verify" runs those that prove a row of doctor, with the kgate it is.
+//
+// # A script
+//
+//	# One line that says what this shows.
+//	# proves: network off
+//	[!userns] skip 'bubblewrap cannot make a box here'
+//	status 0 kgate init
+//	status 7 kgate run -- sh -c 'exit 7'
+//	! stdout .
+//	-- proj/file --
+//	content
+//
+// The name is NAME.txtar, the category first (policy-narrow, escape-symlink).
+// The first comment is what people see. A line "# proves: ROW[, ROW...]" makes
+// the script a scenario of kgate verify: when doctor calls ROW READY, this
+// script must pass. Names that begin with escape- are run by kgate verify only
+// with --escape.
+//
+// # Where it runs
+//
+// Each script has a machine of its own as far as files go:
+//
+//	$WORK       the script's directory; files of the archive land here
+//	$HOME       $WORK/home, empty, mode 0700
+//	$PROJ       $WORK/proj, the working directory at the start
+//	$TMPDIR     $WORK/.tmp
+//	$KGATE      the kgate under test; also first on PATH as kgate
+//
+// so an archive entry proj/a is $PROJ/a and home/.kgate/config.yaml is the
+// person's policy.
+//
+// # Commands
+//
+// Those of testscript (exec, stdin, stdout, stderr, grep, cmp, exists, cp, env,
+// mkdir, rm, symlink, chmod, ttyin, ttyout, skip, stop, ...; -count=N counts)
+// and:
+//
+//	status [-in FILE] [-out] N CMD [ARG...]
+//	    Runs CMD and fails unless its exit status is the number N (128+n when
+//	    signal n ended it). Its output is there for stdout and stderr. After
+//	    "lab up" it runs on the lab's machine unless -out is given; exec always
+//	    runs outside. -in FILE is its standard input (stdin FILE works outside
+//	    the lab only). N may be "any", or !N for any status but N.
+//
+//	start NAME CMD [ARG...]
+//	    Starts CMD (where status would) and leaves it running. Its output goes
+//	    to $WORK/NAME.out and $WORK/NAME.err.
+//
+//	signal SIG NAME
+//	    Sends SIG (TERM, INT, KILL, ...) to the process that start NAME made,
+//	    and to it alone; -group sends it to its process group, which it leads.
+//
+//	finish NAME N
+//	    Waits for it, at most 20 seconds, and fails unless its status is N.
+//	    stdout and stderr then look at what it said.
+//
+//	eventually [-for D] WHAT
+//	    Polls until WHAT holds, at most D (10s). WHAT is "exists FILE",
+//	    "absent FILE", "grep REGEX FILE", or "run CMD [ARG...]" (exit status 0,
+//	    run where status would). Use this; never sleep.
+//
+//	json [-line N] FILE PATH VALUE
+//	    Fails unless the JSON in FILE (or stdout, stderr) has VALUE at PATH, a
+//	    list of keys and indices joined by dots; "len" is a list's length,
+//	    and "[key=value]" picks the first element of a list with that field.
+//	    VALUE beginning with ~ is a regular expression. -line N takes line N
+//	    of a file of JSON lines, -1 being the last. "! json" is the opposite; it
+//	    too fails when the text is not JSON.
+//
+//	snapshot DIR...
+//	unchanged
+//	    Notes every name, kind, mode, owner and content below DIR..., and fails
+//	    if anything there differs later. Names the launch may change are left
+//	    out with "snapshot -except GLOB DIR...", matched against the path below DIR.
+//
+//	gone [-now]
+//	    Fails if a process that this script started, at any remove, is left. It
+//	    is found by $WORK in its arguments, environment or working directory,
+//	    and in a lab by being on the lab's machine. Waits up to 5 seconds for
+//	    the last to go, or not at all with -now. Zombies do not count.
+//
+//	shows TEXT...
+//	    Adds a line of evidence, which kgate verify prints.
+//
+// # The lab
+//
+// On Linux, "lab up" makes a machine and an internet out of namespaces, as the
+// present user, and from then on status, start and eventually run there. See
+// the documentation of package lab for who answers on which address.
+//
+//	lab up [KEY=VALUE...]   upstream=ADDR (what resolv.conf names)
+//	lab dns NAME ANSWER     script an answer while it runs (see lab.Zone)
+//	lab dns-stop            the name server falls silent
+//	lab down                ends it; otherwise it ends with the script
+//
+//	bare [-6] CMD [ARG...]  status 0 of CMD in bwrap and slirp4netns without any filter:
+//	                        what the network looks like when nothing is refused
+//
+// $PROJ/kgate-probe is a client that tries one thing; its statuses are 0 for an
+// answer, 1 for a refusal or silence, 2 for a mistake in its arguments:
+//
+//	kgate-probe [-t D] tcp HOST PORT        prints what the server says
+//	kgate-probe [-t D] udp HOST PORT [TEXT] sends one datagram, prints the reply
+//	kgate-probe [-t D] dns NAME [TYPE]      asks the system's name server, prints the answers
+//	kgate-probe [-t D] dns@ADDR [-tcp] NAME [TYPE]
+//	kgate-probe http URL                    prints the body
+//
+// The witnesses are the servers of the lab, which record all that reaches them,
+// and the captures on the box's own interface and on the machine's outer link.
+// All of them count from "lab up" or from the last "lab mark". Each one takes
+// up to a second for what is expected to arrive; a negative is judged after the
+// captures have seen a packet that was sent after everything before it.
+//
+//	sink [!] KEY=VALUE...       some (no) record of a server: proto=tcp|udp|dns,
+//	                            dst=ADDR, port=N, text=REGEX (what was said or asked)
+//	packets [!] LINK KEY=VALUE...
+//	                            some (no) packet on LINK, box or outer or any:
+//	                            proto=tcp|udp|icmp|icmp6|arp|ip4|ip6, dst=, src=, port=, name=REGEX
+//	dnsseen NAME                a query for NAME (and names below) reached the
+//	                            internet's name server, or any link (! dnsseen NAME: none did)
+//
+// Every refusal needs its positive control in the same script: show first that
+// the thing answers when nothing stands in its way, and that the witness sees it.
+//
+// # Conditions
+//
+// Beside testscript's ([linux], [darwin], [exec:PROGRAM], ...):
+//
+//	[userns]      bubblewrap made a box here
+//	[hostfilter]  bubblewrap, slirp4netns and iptables worked together here
+//	[lab]         the lab can be made here
+//	[seatbelt]    sandbox-exec enforced a profile here
+//	[root]        the scripts run as uid 0
+//	[tty]         a pseudo-terminal can be opened
+//
+// Each is a probe that does the thing. Under "go test" the variable
+// KGATE_MUST=userns,hostfilter,... (kgate verify: --must) turns a lacking one
+// into a failure; it is read by the harness, never by kgate run.
+package scripts

@@ -1,0 +1,56 @@
+package verify
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Extract writes the scripts of files (package scripts has them) into dir and
+// returns their names, sorted.
+func Extract(files fs.FS, dir string) ([]string, error) {
+	names, err := fs.Glob(files, "*.txtar")
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		to := filepath.Join(dir, name)
+		if err := os.WriteFile(to, text, 0o644); err != nil {
+			return nil, err
+		}
+		out = append(out, to)
+	}
+	return out, nil
+}
+
+// Scenario is what a script says of itself in its first lines.
+type Scenario struct {
+	Name   string
+	Title  string   // its first comment
+	Proves []string // the rows of doctor it proves; none: not a scenario of kgate verify
+}
+
+// Describe reads the head of a script.
+func Describe(name string, text []byte) Scenario {
+	s := Scenario{Name: strings.TrimSuffix(filepath.Base(name), ".txtar")}
+	for _, line := range strings.Split(string(text), "\n") {
+		comment, ok := strings.CutPrefix(line, "# ")
+		if !ok {
+			break
+		}
+		if rows, ok := strings.CutPrefix(comment, "proves: "); ok {
+			for _, row := range strings.Split(rows, ",") {
+				s.Proves = append(s.Proves, strings.TrimSpace(row))
+			}
+		} else if s.Title == "" {
+			s.Title = comment
+		}
+	}
+	return s
+}
