@@ -97,16 +97,28 @@ type Program struct {
 	Path string      // absolute, symlinks resolved
 	Info os.FileInfo // of Path, for os.SameFile
 	From Origin      // the entry of deny.exec
+
+	// Multicall is true when Path is a program that is many programs, such as
+	// busybox: the file is reached by the denied name, but masking it would
+	// take all its other names away too.
+	Multicall bool
 }
 
 // Policy is the merged policy of one launch.
 type Policy struct {
-	Home    string // the real home directory, absolute
+	Home string // the real home directory, absolute
+	// Homes are all the directories to hide as home: Home first, then the one
+	// that the user database names when it is another.
+	Homes   []string
 	Project string // the project's root: what the command may write
 	Dir     string // the working directory, in or equal to Project
 
 	UserFile    string // ~/.kgate/config.yaml, whether or not it exists
-	ProjectFile string // "" when the project has none
+	ProjectFile string // the nearest .kgate.yaml; "" when there is none
+	// ProjectFiles are all the .kgate.yaml files that narrowed this policy,
+	// nearest first: the project's and those of the directories around it, so
+	// that one made below a project cannot take the project's own away.
+	ProjectFiles []string
 
 	Network  Mode
 	IPv6     Flag
