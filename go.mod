@@ -3,6 +3,7 @@ module github.com/kgate-dev/kgate
 go 1.26.0
 
 require (
+	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/creack/pty v1.1.24
 	github.com/elastic/go-seccomp-bpf v1.6.0
 	github.com/google/gopacket v1.1.19
