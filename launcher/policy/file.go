@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -65,6 +66,12 @@ func readFile(name string, kind Kind) ([]byte, error) {
 	if kind == FromUser {
 		if err := trustFile(name, info); err != nil {
 			return nil, err
+		}
+		dir := filepath.Dir(name)
+		if info, err := os.Stat(dir); err == nil {
+			if err := trustFile(dir, info); err != nil {
+				return nil, err
+			}
 		}
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
@@ -168,11 +175,23 @@ func yamlError(name string, data []byte, err error) error {
 			}
 		}
 	}
+	// The parser, unlike the scanner below it, counts lines from 0, and leaves
+	// the first one out.
+	for _, parser := range []string{"node content", "'-' indicator", "',' or ']'", "',' or '}'", "expected key", "<document start>"} {
+		if strings.Contains(text, "did not find") && strings.Contains(text, parser) {
+			line++
+			break
+		}
+	}
 	if line < 1 {
 		line = 1
 	}
 	if last := bytes.Count(bytes.TrimRight(data, "\n"), []byte("\n")) + 1; line > last {
 		line = last
 	}
-	return &FileError{File: name, Line: line, What: "not valid YAML: " + text, Mend: "see kgate init for an example"}
+	mend := "check the indentation, brackets and quotes there"
+	if strings.Contains(text, "alphabetic or numeric") || strings.Contains(text, "cannot start any token") {
+		mend = "put a text that starts with a special character in quotes"
+	}
+	return &FileError{File: name, Line: line, What: "not valid YAML: " + text, Mend: mend}
 }

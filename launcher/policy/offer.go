@@ -116,6 +116,11 @@ func Offers(pathEnv, home string) []Offer {
 		if strings.IndexFunc(why, func(r rune) bool { return r < 0x20 || r == 0x7f || r == utf8.RuneError }) >= 0 {
 			why = "in PATH"
 		}
+		if !within(entry, home) { // a link into home
+			if real, err := filepath.EvalSymlinks(entry); err == nil {
+				entry = real
+			}
+		}
 		add(whole(entry, home), why)
 		if entry == filepath.Join(home, ".cargo", "bin") {
 			add(filepath.Join(home, ".rustup"), "what the programs in ~/.cargo/bin start")
