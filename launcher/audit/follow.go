@@ -118,18 +118,20 @@ func (w *follower) advance() (bool, error) {
 			next, found = i, true
 		}
 	}
+	offset := int64(0)
 	switch {
 	case found && w.f != nil:
-		next, w.offset = next+1, 0
+		next++
 	case found: // where Follow begins
+		offset = w.offset
 	case w.info != nil: // it is gone: what stands at the name is new
-		next, w.offset = max(0, len(s.parts)-1), 0
+		next = max(0, len(s.parts)-1)
 	}
 	if next >= len(s.parts) {
 		return false, nil
 	}
 	w.close()
-	w.f, w.info = s.parts[next].f, infos[next]
+	w.f, w.info, w.offset = s.parts[next].f, infos[next], offset
 	s.parts[next].f = nil
 	return true, nil
 }

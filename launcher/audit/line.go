@@ -153,7 +153,7 @@ func parseLink(line []byte) (link, error) {
 		return k, errNotLine
 	}
 	number, rest, ok := bytes.Cut(rest, []byte(`,"prev":"`))
-	seq, err := strconv.ParseUint(string(number), 10, 64)
+	seq, err := strconv.ParseUint(string(number), 10, 63)
 	if !ok || err != nil || seq == 0 || len(rest) < hashLen+1 {
 		return k, errNotLine
 	}

@@ -77,11 +77,13 @@ func openDir(dir string) error {
 	return owned(dir, info)
 }
 
+var geteuid = os.Geteuid // test hook
+
 func owned(name string, info os.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
-	if ok && int(st.Uid) != os.Geteuid() {
+	if uid := geteuid(); ok && int(st.Uid) != uid {
 		return fmt.Errorf("%q belongs to uid %d and kgate runs as uid %d (run as its owner, or set HOME to your own)",
-			name, st.Uid, os.Geteuid())
+			name, st.Uid, uid)
 	}
 	if info.Mode().Perm()&0o022 != 0 {
 		return fmt.Errorf("%q can be written by others (chmod go-w %q)", name, name)
@@ -92,11 +94,22 @@ func owned(name string, info os.FileInfo) error {
 // openOwn opens a regular file of the caller's own that has this one name only.
 // It follows no symlink and never waits, whatever stands at the name.
 func openOwn(name string, flag int) (*os.File, os.FileInfo, error) {
-	f, err := os.OpenFile(name, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0o600)
+	flag |= syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_NOCTTY | syscall.O_CLOEXEC
+	fd, err := syscall.Open(name, flag, 0o600)
+	for err == syscall.EINTR {
+		fd, err = syscall.Open(name, flag, 0o600)
+	}
 	if err != nil {
 		return nil, nil, explain("open", name, err)
 	}
-	info, err := f.Stat()
+	// O_NONBLOCK was for opening what is not a file; with it, os would set up a
+	// poller that no regular file can use.
+	err = syscall.SetNonblock(fd, false)
+	f := os.NewFile(uintptr(fd), name)
+	info, serr := f.Stat()
+	if err == nil {
+		err = serr
+	}
 	if err == nil {
 		st, ok := info.Sys().(*syscall.Stat_t)
 		switch {
@@ -212,7 +225,7 @@ func readHead(f *os.File) (link, error) {
 	if n != headSize || b[20] != ' ' || b[headSize-1] != '\n' {
 		return link{}, errNoHead
 	}
-	seq, err := strconv.ParseUint(string(b[:20]), 10, 64)
+	seq, err := strconv.ParseUint(string(b[:20]), 10, 62)
 	if err != nil {
 		return link{}, errNoHead
 	}

@@ -43,7 +43,7 @@ type Report struct {
 }
 
 // Clean says whether the log is as it was written.
-func (r *Report) Clean() bool { return len(r.Findings) == 0 }
+func (r Report) Clean() bool { return len(r.Findings) == 0 }
 
 // Verify reads the whole log, over all its files, and says which line was
 // edited, removed, reordered, truncated or cut while it was written. partial
