@@ -6,7 +6,7 @@ package mask
 //
 // The sources are the issuers' own descriptions, by title, or what their own
 // clients and examples show.
-var kinds = []pattern{
+var kinds = [...]pattern{
 	// Source hosts.
 	{name: "github-token", lit: "ghp_", body: cAlnum, tail: cDots, min: 20, source: "GitHub Docs, About authentication to GitHub: token formats"},
 	{name: "github-token", lit: "gho_", body: cAlnum, tail: cDots, min: 20, source: "GitHub Docs, About authentication to GitHub: token formats"},

@@ -48,7 +48,10 @@ type Rules struct {
 	byFirst  [256][]*pattern // by first byte, longest literal first
 	anywhere [256]bool       // some pattern with that first byte needs no word boundary
 	pairs    [1024]uint64    // one bit for each pair of bytes within a head
+	heads    [256]uint64     // one bit for the hash of each head
+	dashes   bool            // only a private key starts with a dash
 	class    [256]class
+	builtin  [len(kinds)]pattern
 }
 
 // Compile makes the matcher of the built-in kinds, the person's prefixes and
@@ -58,8 +61,9 @@ type Rules struct {
 func Compile(prefixes []string, values []Value) (*Rules, error) {
 	r := &Rules{}
 	fillClasses(&r.class)
-	for i := range kinds {
-		r.add(&kinds[i])
+	r.builtin = kinds
+	for i := range r.builtin {
+		r.add(&r.builtin[i])
 	}
 	for _, p := range prefixes {
 		if len(p) < minPrefix {
@@ -83,6 +87,7 @@ func Compile(prefixes []string, values []Value) (*Rules, error) {
 			r.add(p)
 		}
 	}
+	r.dashes = len(r.byFirst['-']) == 1
 	for i := range r.byFirst {
 		l := r.byFirst[i]
 		sort.SliceStable(l, func(a, b int) bool { return len(l[a].lit) > len(l[b].lit) })
@@ -93,6 +98,7 @@ func Compile(prefixes []string, values []Value) (*Rules, error) {
 // add enters p under every way in which its first three bytes can be printed.
 func (r *Rules) add(p *pattern) {
 	var seen [256]bool
+	first := true
 	p.heads(func(h string) {
 		if !seen[h[0]] {
 			seen[h[0]] = true
@@ -101,8 +107,16 @@ func (r *Rules) add(p *pattern) {
 				r.anywhere[h[0]] = true
 			}
 		}
+		switch {
+		case first:
+			p.second, first = h[1], false
+		case p.second != h[1] && h[1] != 0x1b:
+			p.second = 0
+		}
 		r.setPair(h[0], h[1])
 		r.setPair(h[1], h[2])
+		n := hash(h[0], h[1], h[2])
+		r.heads[n>>6] |= 1 << (n & 63)
 	})
 }
 
@@ -111,9 +125,9 @@ func (r *Rules) setPair(a, b byte) {
 	r.pairs[n>>6] |= 1 << (n & 63)
 }
 
-func (r *Rules) hasPair(a, b byte) bool {
-	n := uint(a) | uint(b)<<8
-	return r.pairs[n>>6]>>(n&63)&1 != 0
+// hash maps three bytes to 14 bits.
+func hash(a, b, c byte) uint32 {
+	return (uint32(a) | uint32(b)<<8 | uint32(c)<<16) * 0x9e3779b1 >> 18
 }
 
 // String returns s with its secrets replaced.

@@ -293,8 +293,14 @@ func (w *Writer) choose(b []byte, i int, final bool) result {
 	var best result
 	bounded, known := false, false
 	open, public := false, len(b)-i
+	second := byte(0x1b)
+	if i+1 < len(b) {
+		second = b[i+1]
+	}
 	for _, p := range w.r.byFirst[b[i]] {
 		switch {
+		case p.second != 0 && p.second != second && second != 0x1b:
+			continue
 		case p.bounded():
 			if !known {
 				bounded, known = w.boundary(b, i), true

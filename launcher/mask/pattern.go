@@ -89,7 +89,8 @@ type pattern struct {
 	tail   class
 	min    int
 	source string
-	left   int // for values: how many bytes of tail to drop at most
+	left   int  // for values: how many bytes of tail to drop at most
+	second byte // the second byte where it can be no other (but ESC), or 0
 }
 
 // bounded says whether the pattern counts at the start of a word only.

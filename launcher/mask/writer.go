@@ -3,6 +3,7 @@ package mask
 import (
 	"encoding/binary"
 	"io"
+	"math/bits"
 )
 
 // mode is what the writer is in the middle of.
@@ -287,46 +288,52 @@ func (w *Writer) runText(b []byte, start int, final bool) (int, bool) {
 // at, or limit. It looks at every second pair of bytes: whatever the parity of
 // its place, one of the two pairs in a pattern's first three bytes is seen.
 func (w *Writer) next(b []byte, i, limit int) int {
-	r := w.r
+	pairs := &w.r.pairs
 	j := i
-	fast := min(limit, len(b)-2) // the last pair is looked at below
-	for {
-		for j+8 <= fast {
-			v := binary.LittleEndian.Uint64(b[j:])
-			p0, p1, p2, p3 := v&0xffff, v>>16&0xffff, v>>32&0xffff, v>>48
-			if (r.pairs[p0>>6]>>(p0&63)|r.pairs[p1>>6]>>(p1&63)|r.pairs[p2>>6]>>(p2&63)|r.pairs[p3>>6]>>(p3&63))&1 != 0 {
-				break
-			}
-			j += 8
+	for fast := min(limit, len(b)-2); j+8 <= fast; j += 8 {
+		v := binary.LittleEndian.Uint64(b[j:])
+		p0, p1, p2, p3 := v&0xffff, v>>16&0xffff, v>>32&0xffff, v>>48
+		m0, m1 := pairs[p0>>6]>>(p0&63)&1, pairs[p1>>6]>>(p1&63)&1
+		m2, m3 := pairs[p2>>6]>>(p2&63)&1, pairs[p3>>6]>>(p3&63)&1
+		if m0|m1|m2|m3 == 0 {
+			continue
 		}
-		for end := min(j+8, limit); j < end; j += 2 {
-			if j+1 < len(b) && !r.hasPair(b[j], b[j+1]) && j+2 < len(b) {
-				continue
+		for m := m0 | m1<<2 | m2<<4 | m3<<6; m != 0; m &= m - 1 {
+			c := j + bits.TrailingZeros64(m)
+			if c > i && w.candidate(b, c-1) {
+				return c - 1
 			}
-			for c := max(i, j-1); c <= j; c++ {
-				if w.candidate(b, c) {
-					return c
-				}
+			if w.candidate(b, c) {
+				return c
 			}
-			// Near the end of the text the pair that would show a candidate
-			// may not be there yet.
-			if j+2 == len(b) && j+1 < limit && w.candidate(b, j+1) {
-				return j + 1
-			}
-		}
-		if j >= limit {
-			if limit < len(b) && limit > i && w.candidate(b, limit-1) {
-				return limit - 1 // its pairs lie across the limit
-			}
-			return limit
 		}
 	}
+	// What is left is short, and near the end of the text the pair that would
+	// show a candidate may not be there yet.
+	for ; j < limit; j++ {
+		if j > i && w.candidate(b, j-1) {
+			return j - 1
+		}
+	}
+	if limit > i && w.candidate(b, limit-1) {
+		return limit - 1
+	}
+	return limit
 }
 
-// candidate says whether a secret may start at b[i], by its first byte and what
-// stands before it.
+// candidate says whether a secret may start at b[i], by its first bytes and
+// what stands before it.
 func (w *Writer) candidate(b []byte, i int) bool {
 	c := b[i]
+	if i+2 < len(b) {
+		n := hash(c, b[i+1], b[i+2])
+		if w.r.heads[n>>6]>>(n&63)&1 == 0 {
+			return false
+		}
+		if c == '-' && w.r.dashes && i+5 < len(b) && b[i+5] != 'B' {
+			return false // a rule of dashes
+		}
+	}
 	if len(w.r.byFirst[c]) == 0 {
 		return false
 	}
