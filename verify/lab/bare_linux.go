@@ -1,0 +1,246 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// bareMain runs a command in bubblewrap and slirp4netns as a box without a
+// filter would be: the control that shows what the filter is for. With -only it
+// lets packets out to one address and nothing else, which shows that the three
+// tools work together here.
+func bareMain(args []string) int {
+	f := flag.NewFlagSet(StageBare, flag.ContinueOnError)
+	six := f.Bool("6", false, "IPv6 too")
+	mtu := f.Int("mtu", 65520, "of the box's interface")
+	only := f.String("only", "", "the one address to let out")
+	if f.Parse(args) != nil || f.NArg() == 0 {
+		return 2
+	}
+	b := bare{six: *six, mtu: *mtu, only: *only}
+	status, err := b.run(f.Args())
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "kgate: bare box: %v\n", err)
+		return 125
+	}
+	return status
+}
+
+type bare struct {
+	six  bool
+	mtu  int
+	only string
+}
+
+func (b bare) run(argv []string) (int, error) {
+	resolv, err := b.resolv()
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(resolv)
+	target, err := filepath.EvalSymlinks("/etc/resolv.conf")
+	if err != nil {
+		return 0, err
+	}
+	infoR, infoW, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer infoR.Close()
+	blockR, blockW, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer blockW.Close()
+	box := exec.Command("bwrap", append([]string{
+		"--bind", "/", "/", "--ro-bind", resolv, target, "--dev", "/dev", "--proc", "/proc",
+		"--unshare-user", "--unshare-net", "--unshare-pid", "--cap-drop", "ALL", "--die-with-parent",
+		"--info-fd", "3", "--block-fd", "4", "--"}, argv...)...)
+	box.Stdin, box.Stdout, box.Stderr = os.Stdin, os.Stdout, os.Stderr
+	box.ExtraFiles = []*os.File{infoW, blockR}
+	err = box.Start()
+	infoW.Close()
+	blockR.Close()
+	if err != nil {
+		return 0, err
+	}
+	slirp, err := b.attach(infoR)
+	if err != nil {
+		box.Process.Kill()
+		box.Wait()
+		return 0, err
+	}
+	defer slirp()
+	if _, err := blockW.Write([]byte("x")); err != nil {
+		return 0, err
+	}
+	err = box.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return 0, err
+	}
+	if w, ok := box.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return 128 + int(w.Signal()), nil
+	}
+	return box.ProcessState.ExitCode(), nil
+}
+
+func (b bare) resolv() (string, error) {
+	f, err := os.CreateTemp("", "kgate-resolv-")
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	_, err = f.WriteString("nameserver 10.0.2.3\n")
+	return f.Name(), err
+}
+
+// attach gives the box that the info stream tells of an interface, and returns
+// what takes it away again.
+func (b bare) attach(info io.Reader) (func(), error) {
+	var said struct {
+		Child int `json:"child-pid"`
+	}
+	if err := json.NewDecoder(info).Decode(&said); err != nil {
+		return nil, fmt.Errorf("bwrap made no box: %w", err)
+	}
+	netns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", said.Child))
+	if err != nil {
+		return nil, err
+	}
+	defer netns.Close()
+	// The user namespace that owns the box's network, which is not the one the
+	// command lives in: ioctl_ns(2).
+	fd, err := unix.IoctlRetInt(int(netns.Fd()), unix.NS_GET_USERNS)
+	if err != nil {
+		return nil, os.NewSyscallError("ioctl NS_GET_USERNS", err)
+	}
+	userns := os.NewFile(uintptr(fd), "userns")
+	defer userns.Close()
+
+	readyR, readyW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer readyR.Close()
+	exitR, exitW, err := os.Pipe()
+	if err != nil {
+		readyW.Close()
+		return nil, err
+	}
+	args := []string{"--configure", "--mtu", fmt.Sprint(b.mtu), "--ready-fd", "3", "--exit-fd", "4"}
+	if b.six {
+		args = append(args, "--enable-ipv6")
+	}
+	args = append(args, "--userns-path", "/proc/self/fd/5", "--netns-type", "path", "/proc/self/fd/6", "tap0")
+	slirp := exec.Command("slirp4netns", args...)
+	var words bytes.Buffer
+	slirp.Stdout, slirp.Stderr = &words, &words
+	slirp.ExtraFiles = []*os.File{readyW, exitR, userns, netns}
+	slirp.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	err = slirp.Start()
+	readyW.Close()
+	exitR.Close()
+	if err != nil {
+		exitW.Close()
+		return nil, err
+	}
+	stop := func() {
+		exitW.Close()
+		slirp.Wait()
+	}
+	if n, _ := readyR.Read(make([]byte, 1)); n != 1 {
+		stop()
+		return nil, fmt.Errorf("slirp4netns did not become ready: %s", strings.TrimSpace(words.String()))
+	}
+	if b.only != "" {
+		if err := b.filter(userns, netns); err != nil {
+			stop()
+			return nil, err
+		}
+	}
+	return stop, nil
+}
+
+// filter lets packets out to one address only.
+func (b bare) filter(userns, netns *os.File) error {
+	rules := fmt.Sprintf("*filter\n:INPUT ACCEPT\n:FORWARD DROP\n:OUTPUT DROP\n-A OUTPUT -d %s -j ACCEPT\n-A OUTPUT -j REJECT\nCOMMIT\n", b.only)
+	cmd := exec.Command("nsenter", "--user=/proc/self/fd/3", "--net=/proc/self/fd/4", "--preserve-credentials",
+		"iptables-restore", "-w", "5")
+	cmd.Stdin = strings.NewReader(rules)
+	cmd.ExtraFiles = []*os.File{userns, netns}
+	cmd.Env = append(os.Environ(), "XTABLES_LOCKFILE="+filepath.Join(os.TempDir(), fmt.Sprintf("kgate-xtables-%d.lock", os.Getpid())))
+	defer os.Remove(filepath.Join(os.TempDir(), fmt.Sprintf("kgate-xtables-%d.lock", os.Getpid())))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("iptables-restore in the box's network: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// Probe makes a lab and takes it away again.
+func Probe() error {
+	l, err := Start(Options{})
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// ProbeFilter makes a lab and, on its machine, a box with a packet filter of
+// three tools' making, and looks whether the filter tells two addresses apart.
+func ProbeFilter() error {
+	l, err := Start(Options{})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	probe := func(addr string) (int, string, error) {
+		out, err := os.CreateTemp("", "kgate-probe-")
+		if err != nil {
+			return 0, "", err
+		}
+		defer os.Remove(out.Name())
+		defer out.Close()
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			return 0, "", err
+		}
+		defer null.Close()
+		self, err := os.Executable()
+		if err != nil {
+			return 0, "", err
+		}
+		j, err := l.Start(Command{
+			Argv: []string{self, StageBare, "-only", "203.0.113.10", "--", self, StageProbe, "-t", "2s", "tcp", addr, "9999"},
+			Dir:  "/", Env: []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "TMPDIR=" + os.TempDir()}, Files: [3]*os.File{null, out, out},
+		})
+		if err != nil {
+			return 0, "", err
+		}
+		done := time.AfterFunc(20*time.Second, func() { j.Signal(syscall.SIGKILL, true) })
+		defer done.Stop()
+		status, err := j.Wait()
+		text, _ := os.ReadFile(out.Name())
+		return status, strings.TrimSpace(string(text)), err
+	}
+	if status, text, err := probe("203.0.113.10"); err != nil || status != 0 {
+		return fmt.Errorf("bubblewrap, slirp4netns and iptables together: %w", errors.Join(err, fmt.Errorf("status %d: %s", status, text)))
+	}
+	if status, text, err := probe("203.0.113.20"); err != nil || status != 1 {
+		return fmt.Errorf("a packet filter that should refuse does not: %w", errors.Join(err, fmt.Errorf("status %d: %s", status, text)))
+	}
+	return nil
+}

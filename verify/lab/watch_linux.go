@@ -1,0 +1,334 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kgate-dev/kgate/verify/capture"
+)
+
+// maxPackets bounds the memory of the captures. Beyond it they are full, and a
+// full capture does not say that there was nothing.
+const maxPackets = 200000
+
+// watch captures on the machine's outer link and on every interface of every
+// network namespace that appears on the machine: those are the boxes.
+type watch struct {
+	mu      sync.Mutex
+	packets []capture.Packet
+	full    bool
+	lost    string // why the captures are not complete, or ""
+	boxes   int    // namespaces seen since the last clear
+	taps    map[uint64]*tap
+
+	looking sync.Mutex // held while captures begin or end
+
+	known map[uint64]bool // namespaces that are no boxes
+	wake  chan struct{}
+	outer *tap
+	sock  *net.UDPConn // sends markers
+	marks int
+	seen  int // the last marker seen on the outer link
+}
+
+// tap is one running capture.
+type tap struct {
+	link   string
+	socket *capture.Socket
+	done   chan struct{}
+}
+
+func newWatch(internet *os.File) (*watch, error) {
+	w := &watch{taps: map[uint64]*tap{}, known: map[uint64]bool{}, wake: make(chan struct{}, 1)}
+	// Not /proc/self: that is the first thread, which may be one that went elsewhere.
+	for _, name := range []string{"/proc/thread-self/ns/net", fmt.Sprintf("/proc/self/fd/%d", internet.Fd())} {
+		ino, err := inode(name)
+		if err != nil {
+			return nil, err
+		}
+		w.known[ino] = true
+	}
+	socket, err := capture.Open(index(outerLink))
+	if err != nil {
+		return nil, err
+	}
+	w.outer = w.capture("outer", socket)
+	w.sock, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(gateway, markerPort)))
+	if err != nil {
+		return nil, err
+	}
+	go w.look()
+	return w, nil
+}
+
+func (w *watch) capture(link string, socket *capture.Socket) *tap {
+	t := &tap{link, socket, make(chan struct{})}
+	go func() {
+		defer close(t.done)
+		for {
+			data, ci, err := socket.ReadPacketData()
+			if errors.Is(err, capture.ErrIdle) {
+				continue
+			}
+			if err != nil {
+				if !errors.Is(err, os.ErrClosed) {
+					w.incomplete(err.Error())
+				}
+				return
+			}
+			p := capture.Decode(data, ci)
+			p.Link = link
+			w.add(p)
+		}
+	}()
+	return t
+}
+
+func (w *watch) add(p capture.Packet) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p.Link == "outer" && p.Is("udp") && p.Dst == gateway && p.DstPort == markerPort {
+		if i := strings.LastIndex(string(p.Data), "marker "); i >= 0 {
+			n, _ := strconv.Atoi(string(p.Data[i+len("marker "):]))
+			w.seen = max(w.seen, n)
+			return
+		}
+	}
+	if len(w.packets) >= maxPackets {
+		w.full = true
+		return
+	}
+	w.packets = append(w.packets, p)
+}
+
+func (w *watch) incomplete(why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lost = why
+}
+
+// hurry makes the next look happen at once.
+func (w *watch) hurry() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// look finds new network namespaces among those of the processes. A box has its
+// namespace several milliseconds before it has an interface.
+func (w *watch) look() {
+	for {
+		busy := w.scan()
+		step := 20 * time.Millisecond
+		if busy {
+			step = time.Millisecond
+		}
+		select {
+		case <-w.wake:
+		case <-time.After(step):
+		}
+	}
+}
+
+// scan starts captures in new namespaces, ends those whose processes are gone,
+// and tells whether anything but this process is there.
+func (w *watch) scan() bool {
+	w.looking.Lock()
+	defer w.looking.Unlock()
+	proc, err := os.Open("/proc")
+	if err != nil {
+		w.incomplete(err.Error())
+		return false
+	}
+	defer proc.Close()
+	names, _ := proc.Readdirnames(-1)
+	present, busy := map[uint64]bool{}, false
+	for _, name := range names {
+		if name[0] < '0' || name[0] > '9' || name == "1" {
+			continue
+		}
+		busy = true
+		file := "/proc/" + name + "/ns/net"
+		ino, err := inode(file)
+		if err != nil || w.known[ino] {
+			continue
+		}
+		present[ino] = true
+		w.mu.Lock()
+		_, have := w.taps[ino]
+		w.mu.Unlock()
+		if !have {
+			w.enter(file, ino)
+		}
+	}
+	w.mu.Lock()
+	var over []*tap
+	for ino, t := range w.taps {
+		if !present[ino] {
+			over = append(over, t)
+			delete(w.taps, ino)
+		}
+	}
+	w.mu.Unlock()
+	for _, t := range over {
+		w.finish(t)
+	}
+	return busy
+}
+
+func (w *watch) enter(file string, ino uint64) {
+	f, err := os.Open(file)
+	if err != nil {
+		return // it has ended already
+	}
+	defer f.Close()
+	var socket *capture.Socket
+	if err := inNamespace(int(f.Fd()), func() (err error) {
+		socket, err = capture.Open(0)
+		return err
+	}); err != nil {
+		w.incomplete(fmt.Sprintf("a box's network could not be entered: %v", err))
+		return
+	}
+	t := w.capture("box", socket)
+	w.mu.Lock()
+	w.taps[ino] = t
+	w.boxes++
+	w.mu.Unlock()
+}
+
+// finish reads what is left in a capture and ends it.
+func (w *watch) finish(t *tap) {
+	w.drain(t)
+	t.socket.Stop()
+	<-t.done
+	w.losses(t)
+	t.socket.Close()
+}
+
+// drain waits until all that had been sent by now is read.
+func (w *watch) drain(t *tap) {
+	from, end := t.socket.Idle(), time.Now().Add(2*time.Second)
+	for t.socket.Idle() < from+2 {
+		select {
+		case <-t.done:
+			return
+		case <-time.After(time.Millisecond):
+		}
+		if time.Now().After(end) {
+			w.incomplete("the capture on the " + t.link + " link does not come to rest")
+			return
+		}
+	}
+}
+
+func (w *watch) losses(t *tap) {
+	if n, err := t.socket.Lost(); err != nil || n > 0 {
+		w.incomplete(fmt.Sprintf("the capture on the %s link lost %d packets (%v)", t.link, n, err))
+	}
+}
+
+// sync returns when the captures have seen everything sent before the call.
+func (w *watch) sync() error {
+	w.looking.Lock()
+	defer w.looking.Unlock()
+	w.mu.Lock()
+	w.marks++
+	mark := w.marks
+	taps := []*tap{w.outer}
+	for _, t := range w.taps {
+		taps = append(taps, t)
+	}
+	w.mu.Unlock()
+	for end := time.Now().Add(2 * time.Second); ; {
+		if _, err := fmt.Fprintf(w.sock, "marker %d", mark); err != nil {
+			return fmt.Errorf("lab: send a marker: %w", err)
+		}
+		time.Sleep(2 * time.Millisecond)
+		w.mu.Lock()
+		seen := w.seen >= mark
+		w.mu.Unlock()
+		if seen {
+			break
+		}
+		if time.Now().After(end) {
+			return errors.New("lab: the capture on the outer link does not see a packet that was sent")
+		}
+	}
+	for _, t := range taps {
+		w.drain(t)
+		w.losses(t)
+	}
+	return nil
+}
+
+func (w *watch) clear() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.packets, w.full, w.lost = nil, false, ""
+	w.boxes = len(w.taps)
+}
+
+// find returns the packets that match. none is set when the question is
+// whether there were none: then the captures must have been complete.
+func (w *watch) find(m capture.Match, none bool) (Answer, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var a Answer
+	all := capture.Match{Link: m.Link}
+	for i := range w.packets {
+		p := &w.packets[i]
+		if all.Has(p) {
+			a.Total++
+		}
+		if m.Has(p) {
+			if a.Count++; a.Count <= 5 {
+				a.Lines = append(a.Lines, p.String())
+			}
+		}
+	}
+	switch {
+	case !none || a.Count > 0:
+		return a, nil
+	case w.full:
+		return a, fmt.Errorf("lab: the captures are full after %d packets and cannot say", maxPackets)
+	case w.lost != "":
+		return a, fmt.Errorf("lab: %s and cannot say", w.lost)
+	case m.Link == "box" && w.boxes == 0:
+		return a, errors.New("lab: no box was there since the last mark, so nothing can be said about one")
+	}
+	return a, nil
+}
+
+func (w *watch) write(link string, f *os.File) (int, error) {
+	if err := w.sync(); err != nil {
+		return 0, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []capture.Packet
+	for _, p := range w.packets {
+		if p.Link == link {
+			out = append(out, p)
+		}
+	}
+	return len(out), capture.WritePcap(f, out)
+}
+
+func inode(file string) (uint64, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(file, &st); err != nil {
+		return 0, err
+	}
+	return st.Ino, nil
+}
