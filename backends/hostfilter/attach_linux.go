@@ -1,0 +1,257 @@
+package hostfilter
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// Filter is a host filter around one network namespace.
+type Filter struct {
+	gate, slirp *child
+	orders      *os.File // the gate ends when this is closed
+	exit        *os.File // slirp4netns ends when this is closed
+	done        chan error
+	closing     atomic.Bool
+	closed      sync.Once
+	events      chan struct{} // closed when no more events come
+}
+
+// Attach puts a filter around the network namespace of the process pid, which
+// bwrap has made and holds back, and returns when the filter is complete: the
+// command may be released then and not before. pid must be bwrap's child-pid.
+// On an error nothing of the filter is left, and the command must not be
+// released.
+func Attach(ctx context.Context, c Config, pid int) (*Filter, error) {
+	if c.Tools.Slirp == "" && c.Tools.Nsenter == "" && len(c.Tools.Restore) == 0 {
+		c.Tools = FindTools()
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if err := c.Tools.check(c.IPv6); err != nil {
+		return nil, err
+	}
+	o := orders{Hosts: c.Hosts, IPv6: c.IPv6, MTU: c.mtu(), Tools: c.Tools, Omit: omitted()}
+	var err error
+	if o.Server, err = c.Resolver.reach(c.IPv6); err != nil && c.looksUp() {
+		return nil, fmt.Errorf("look names up in the box: %w: %s", err, resolverMend)
+	}
+	if o.Own, err = ownAddresses(); err != nil {
+		return nil, err
+	}
+	ns, err := openNamespaces(pid)
+	if err != nil {
+		return nil, err
+	}
+	defer ns.Close()
+	o.Net = ns.inode
+	ctx, cancel := context.WithTimeout(ctx, attachWithin)
+	defer cancel()
+
+	f := &Filter{done: make(chan error, 1), events: make(chan struct{})}
+	if err := f.attach(ctx, c, o, ns); err != nil {
+		f.Close()
+		return nil, err
+	}
+	go f.watch()
+	return f, nil
+}
+
+// looksUp says whether any entry is a name.
+func (c Config) looksUp() bool {
+	for _, h := range c.Hosts {
+		if !h.Addr.IsValid() {
+			return true
+		}
+	}
+	return false
+}
+
+// attach starts both helpers at once and waits for both.
+func (f *Filter) attach(ctx context.Context, c Config, o orders, ns *namespaces) error {
+	self, err := os.OpenFile("/proc/self/exe", unix.O_PATH, 0)
+	if err != nil {
+		return fmt.Errorf("open kgate's own executable: %w", err)
+	}
+	defer self.Close()
+	p, err := newPipes()
+	if err != nil {
+		return err
+	}
+	defer p.closeOthers()
+	f.orders, f.exit = p.ordersOut, p.exitOut
+
+	enter := exec.Command(c.Tools.Nsenter,
+		fmt.Sprintf("--user=/proc/self/fd/%d", fdUser), fmt.Sprintf("--net=/proc/self/fd/%d", fdNet),
+		"--preserve-credentials", "--", fmt.Sprintf("/proc/self/fd/%d", fdSelf), GateName)
+	enter.ExtraFiles = []*os.File{p.ordersIn, p.eventsOut, ns.user, ns.net, self}
+	enter.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
+	enter.Dir = "/"
+	if f.gate, err = start("the gate", enter); err != nil {
+		return err
+	}
+	slirp := exec.Command(c.Tools.Slirp, slirpArgs(c)...)
+	slirp.ExtraFiles = []*os.File{p.readyOut, p.exitIn, ns.user, ns.net}
+	slirp.Env = enter.Env
+	slirp.Dir = "/"
+	if f.slirp, err = start("slirp4netns", slirp); err != nil {
+		return err
+	}
+	p.closeOthers() // or their ends would never come
+
+	line, err := json.Marshal(o)
+	if err != nil {
+		return fmt.Errorf("write the gate's orders: %w", err)
+	}
+	tap, ready := make(chan error, 1), make(chan error, 1)
+	go func() { tap <- f.give(line, p.readyIn) }()
+	go f.listen(p.eventsIn, c.Verbose, ready)
+	var slirpGone <-chan struct{}
+	for {
+		select {
+		case err := <-tap:
+			if err != nil {
+				return err
+			}
+			slirpGone = f.slirp.gone
+		case <-slirpGone:
+			return f.slirp.fault("before the command started")
+		case err := <-ready:
+			return err
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return fmt.Errorf("the host filter is not complete after %v", attachWithin)
+			}
+			return ctx.Err()
+		}
+	}
+}
+
+// give hands the gate its orders and then the news that the device exists. It
+// returns an error when slirp4netns has failed. End of file on the ready
+// descriptor is what a slirp4netns that dies leaves.
+func (f *Filter) give(line []byte, ready *os.File) error {
+	defer ready.Close()
+	f.orders.Write(append(line, '\n')) // if the gate is gone, listen says so
+	var b [1]byte
+	if n, _ := ready.Read(b[:]); n != 1 {
+		<-f.slirp.gone
+		return f.slirp.fault("before it was ready")
+	}
+	f.orders.Write([]byte("tap\n"))
+	return nil
+}
+
+// listen reads the gate's events until the gate is gone. ready gets the result
+// of the launch; refusals go to w.
+func (f *Filter) listen(in *os.File, w io.Writer, ready chan<- error) {
+	defer close(f.events)
+	defer in.Close()
+	said := map[event]bool{}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	settled := false
+	settle := func(err error) {
+		if !settled {
+			settled = true
+			ready <- err
+		}
+	}
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			continue
+		}
+		switch e.Kind {
+		case eventReady:
+			settle(nil)
+		case eventFault:
+			settle(errors.New(e.Text))
+		case eventRefused:
+			// Once each: a program asks many times.
+			if w == nil || said[e] || len(said) == maxSaid {
+				continue
+			}
+			said[e] = true
+			fmt.Fprintf(w, "kgate: refused %s: %s\n", quote(e.Name), quote(e.Text))
+		}
+	}
+	<-f.gate.gone
+	settle(f.gate.fault("before the filter was complete"))
+}
+
+// maxSaid is how many different refusals one launch prints.
+const maxSaid = 1000
+
+// quote keeps bytes that drive a terminal, which a name may be made of, out of
+// a message.
+func quote(s string) string {
+	q := fmt.Sprintf("%q", s)
+	return q[1 : len(q)-1]
+}
+
+// watch reports the end of a helper.
+func (f *Filter) watch() {
+	var err error
+	select {
+	case <-f.gate.gone:
+		err = f.gate.fault("while the command ran: lookups fail from now on, no other address opens")
+	case <-f.slirp.gone:
+		err = f.slirp.fault("while the command ran: the command has no network from now on")
+	}
+	if !f.closing.Load() {
+		f.done <- err
+	}
+}
+
+// Done gives an error if a part of the filter ends while the command runs. The
+// network is closed from then on, as far as that part opened it: the packet
+// filter is the kernel's and stays.
+func (f *Filter) Done() <-chan error { return f.done }
+
+// Close ends both helpers and waits for them. It is called when the box is
+// gone. It may be called more than once.
+func (f *Filter) Close() {
+	f.closed.Do(func() {
+		f.closing.Store(true)
+		for _, p := range []*os.File{f.orders, f.exit} {
+			if p != nil {
+				p.Close()
+			}
+		}
+		for _, c := range []*child{f.gate, f.slirp} {
+			if c != nil {
+				c.end()
+			}
+		}
+	})
+}
+
+// ownAddresses are the addresses of this machine's interfaces.
+func ownAddresses() ([]netip.Addr, error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("list the machine's own addresses: %w", err)
+	}
+	var own []netip.Addr
+	for _, a := range all {
+		if p, ok := a.(*net.IPNet); ok {
+			if ip, ok := netip.AddrFromSlice(p.IP); ok {
+				own = append(own, ip.Unmap())
+			}
+		}
+	}
+	return own, nil
+}

@@ -1,0 +1,125 @@
+// Package hostfilter lets a box with no network reach the hosts on a list and
+// nothing else. Around one network namespace it puts three things: slirp4netns,
+// which carries packets without any privilege on the host; a packet filter in
+// the namespace, installed with iptables; and a name gate, a DNS forwarder that
+// answers for listed names alone and opens their addresses in the filter
+// before it hands them out.
+//
+// The order is what makes it hold. slirp4netns makes its device but does not
+// configure it: the gate does that, and only after both output policies are
+// DROP, so no moment exists in which the namespace has a usable device and no
+// filter. The command is released last. Whatever dies on the way leaves a
+// namespace that is closed.
+//
+// The gate runs in the user namespace that owns the network namespace. The
+// command is in that namespace's child, or in it without any capability, and
+// can undo nothing.
+package hostfilter
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/kgate-dev/kgate/launcher/policy"
+)
+
+// The addresses in the namespace: slirp4netns' documented defaults
+// (slirp4netns(1), section DESCRIPTION).
+var (
+	Subnet  = netip.MustParsePrefix("10.0.2.0/24")
+	Guest   = netip.MustParseAddr("10.0.2.100")
+	Gateway = netip.MustParseAddr("10.0.2.2")
+	DNS     = netip.MustParseAddr("10.0.2.3")
+
+	Subnet6  = netip.MustParsePrefix("fd00::/64")
+	Guest6   = netip.MustParseAddr("fd00::100")
+	Gateway6 = netip.MustParseAddr("fd00::2")
+	DNS6     = netip.MustParseAddr("fd00::3")
+)
+
+// Device is the name of the network device in the namespace.
+const Device = "tap0"
+
+// DefaultMTU is the device's MTU when Config.MTU is 0. It is the largest that
+// slirp4netns is commonly run with, and several times as fast as 1500.
+const DefaultMTU = 65520
+
+// mark is on the gate's own packets. Setting it takes a capability over the
+// network namespace, so the command cannot.
+const mark = 0x6b67
+
+// gatePort is the gate's port on the namespace's loopback. Ports below 1024
+// take a capability over the namespace, so no command can sit there instead.
+const gatePort = 53
+
+// Test hooks.
+var (
+	// grace is how long an address stays open after its TTL has run out: the
+	// time between a program's lookup and its connection.
+	grace = 60 * time.Second
+	// sweep is how often addresses whose time is over are closed.
+	sweep = 5 * time.Second
+	// resolveWithin bounds the lookups of a launch, all of them together.
+	resolveWithin = 5 * time.Second
+	// attachWithin bounds Attach: a tool that hangs must not hang the launch.
+	attachWithin = 30 * time.Second
+)
+
+// Config is what one filter is made from.
+type Config struct {
+	Hosts    []policy.Host
+	IPv6     bool
+	Resolver Resolver  // see HostResolver
+	MTU      int       // 0: DefaultMTU
+	Tools    Tools     // see FindTools
+	Verbose  io.Writer // a line for each refusal; nil: none
+}
+
+func (c Config) mtu() int {
+	if c.MTU == 0 {
+		return DefaultMTU
+	}
+	return c.MTU
+}
+
+// check returns an error for what no filter can be made from.
+func (c Config) check() error {
+	if c.mtu() < 1280 || c.mtu() > 65521 {
+		return fmt.Errorf("mtu %d: slirp4netns takes 1280 to 65521", c.mtu())
+	}
+	for _, h := range c.Hosts {
+		a := h.Addr.Unmap()
+		if !a.IsValid() {
+			continue
+		}
+		if Subnet.Contains(a) || Subnet6.Contains(a) {
+			return fmt.Errorf("host %s (%s): the addresses in %v and %v are slirp4netns' own in the box, nothing of the machine's is reachable there", a, h.From, Subnet, Subnet6)
+		}
+		if a.Is6() && !c.IPv6 {
+			return fmt.Errorf("host %s (%s): an IPv6 address needs ipv6: true", a, h.From)
+		}
+		if a.Zone() != "" {
+			return fmt.Errorf("host %s (%s): an address with a zone means nothing in the box", a, h.From)
+		}
+	}
+	return nil
+}
+
+// label is how messages name an entry of the host list.
+func label(h policy.Host) string {
+	s := h.Name
+	switch {
+	case h.Addr.IsValid() && h.Addr.Is6() && h.Port != 0:
+		s = "[" + h.Addr.String() + "]"
+	case h.Addr.IsValid():
+		s = h.Addr.String()
+	case h.Wildcard:
+		s = "*." + h.Name
+	}
+	if h.Port != 0 {
+		s += fmt.Sprintf(":%d", h.Port)
+	}
+	return s
+}

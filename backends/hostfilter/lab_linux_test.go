@@ -1,0 +1,463 @@
+package hostfilter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// The tests run on a machine of their own: user, network and mount namespaces
+// in which this same program is started again. A second network namespace,
+// joined by a veth, is the internet.
+const (
+	machineAddr  = "203.0.113.1"
+	resolverAddr = "203.0.113.53"
+	webAddr      = "203.0.113.10"
+	otherAddr    = "203.0.113.20"
+	thirdAddr    = "203.0.113.30"
+)
+
+var internetAddrs = []string{resolverAddr, webAddr, otherAddr, thirdAddr}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case GateName:
+			os.Exit(Gate())
+		case "launch":
+			os.Exit(launchMain(os.Args[2]))
+		case "client":
+			os.Exit(clientMain(os.Args[2:]))
+		}
+	}
+	if os.Getenv("HOSTFILTER_LAB") == "" {
+		os.Exit(enterMachine())
+	}
+	if err := theLab.set(); err != nil {
+		fmt.Fprintln(os.Stderr, "set up the lab:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// enterMachine starts this program again in namespaces of its own.
+func enterMachine() int {
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), "HOSTFILTER_LAB=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		Pdeathsig:   syscall.SIGKILL,
+	}
+	runtime.LockOSThread()
+	if err := cmd.Run(); err != nil {
+		if code := cmd.ProcessState.ExitCode(); code > 0 {
+			return code
+		}
+		// Without user namespaces the kernel's part of the tests proves nothing.
+		fmt.Fprintln(os.Stderr, "make the machine's namespaces:", err)
+		return 1
+	}
+	return 0
+}
+
+type lab struct {
+	dir      string
+	do       chan func() // runs on the internet's thread
+	mu       sync.Mutex
+	queries  []string
+	answer   func(q dns.Question, tcp bool) (rrs []string, code int, wait time.Duration)
+	datagram []string // what the sinks got: "ADDR text"
+}
+
+var theLab lab
+
+func (l *lab) set() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	l.do = make(chan func())
+	started := make(chan error)
+	var inside int
+	go func() {
+		runtime.LockOSThread()
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		inside, _ = unix.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		started <- err
+		for f := range l.do {
+			f()
+		}
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	veth := netlink.NewVeth(netlink.LinkAttrs{Name: "out", MTU: 65520})
+	veth.PeerName = "in"
+	veth.PeerMTU = 65520
+	if err := netlink.LinkAdd(veth); err != nil {
+		return fmt.Errorf("add veth: %w", err)
+	}
+	peer, err := netlink.LinkByName("in")
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetNsFd(peer, inside); err != nil {
+		return fmt.Errorf("move veth: %w", err)
+	}
+	if err := up("lo"); err != nil {
+		return err
+	}
+	if err := up("out", machineAddr+"/24", "2001:db8:113::1/64"); err != nil {
+		return err
+	}
+	l.run(func() {
+		if err = up("lo"); err != nil {
+			return
+		}
+		var all []string
+		for _, a := range internetAddrs {
+			all = append(all, a+"/24")
+		}
+		err = up("in", append(all, "2001:db8:113::10/64", "2001:db8:113::20/64")...)
+	})
+	if err != nil {
+		return err
+	}
+	l.dir, err = os.MkdirTemp("", "hostfilter")
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(l.dir, 0o755); err != nil {
+		return err
+	}
+	// The internet's default route leads back: a stray packet is seen, not lost.
+	real, err := filepath.EvalSymlinks("/etc/resolv.conf")
+	if err != nil {
+		return err
+	}
+	conf := filepath.Join(l.dir, "resolv.conf")
+	if err := os.WriteFile(conf, []byte("nameserver "+resolverAddr+"\n"), 0o644); err != nil {
+		return err
+	}
+	if err := unix.Mount(conf, real, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind resolv.conf: %w", err)
+	}
+	return l.serve()
+}
+
+// run runs f on the internet's thread.
+func (l *lab) run(f func()) {
+	done := make(chan struct{})
+	l.do <- func() { f(); close(done) }
+	<-done
+}
+
+func up(name string, addrs ...string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", name, err)
+	}
+	for _, s := range addrs {
+		a, err := netlink.ParseAddr(s)
+		if err != nil {
+			return err
+		}
+		a.Flags = unix.IFA_F_NODAD
+		if err := netlink.AddrAdd(link, a); err != nil {
+			return fmt.Errorf("add %s to %s: %w", s, name, err)
+		}
+	}
+	return netlink.LinkSetUp(link)
+}
+
+// serve starts the internet's servers: names on the resolver's address, a web
+// that says which address it is on ports 80 and 443, and sinks for datagrams.
+func (l *lab) serve() (err error) {
+	l.run(func() {
+		for _, a := range append([]string{"2001:db8:113::10", "2001:db8:113::20"}, internetAddrs...) {
+			for _, port := range []string{"80", "443"} {
+				ln, e := net.Listen("tcp", net.JoinHostPort(a, port))
+				if e != nil {
+					err = e
+					return
+				}
+				go web(ln, a)
+			}
+			if a == resolverAddr {
+				continue
+			}
+			for _, port := range []string{"53", "80", "9000"} {
+				pc, e := net.ListenPacket("udp", net.JoinHostPort(a, port))
+				if e != nil {
+					err = e
+					return
+				}
+				go l.sink(pc, a+":"+port)
+			}
+		}
+		pc, e := net.ListenPacket("udp", resolverAddr+":53")
+		if e != nil {
+			err = e
+			return
+		}
+		pc.(*net.UDPConn).SetReadBuffer(4 << 20)
+		ln, e := net.Listen("tcp", resolverAddr+":53")
+		if e != nil {
+			err = e
+			return
+		}
+		go (&dns.Server{PacketConn: pc, Handler: l}).ActivateAndServe()
+		go (&dns.Server{Listener: ln, Handler: l}).ActivateAndServe()
+	})
+	return err
+}
+
+func web(ln net.Listener, a string) {
+	for {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			fmt.Fprintf(c, "%s\n", a)
+			buf := make([]byte, 1<<16)
+			for {
+				n, err := c.Read(buf)
+				if err != nil {
+					return
+				}
+				if strings.HasPrefix(string(buf[:n]), "flood") {
+					for range 256 << 20 / len(buf) {
+						if _, err := c.Write(buf); err != nil {
+							return
+						}
+					}
+					return
+				}
+				c.Write(buf[:n])
+			}
+		}()
+	}
+}
+
+func (l *lab) sink(pc net.PacketConn, a string) {
+	buf := make([]byte, 2048)
+	for {
+		n, from, err := pc.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		text := string(buf[:n])
+		l.mu.Lock()
+		l.datagram = append(l.datagram, a+" "+text)
+		l.mu.Unlock()
+		pc.WriteTo(buf[:n], from)
+		if strings.HasPrefix(text, "stranger") {
+			// Another address writes to where this datagram came from.
+			l.run(func() {
+				s, err := net.ListenPacket("udp", otherAddr+":9001")
+				if err == nil {
+					s.WriteTo([]byte("hello from a stranger"), from)
+					go func() {
+						defer s.Close()
+						s.SetReadDeadline(time.Now().Add(time.Second))
+						b := make([]byte, 100)
+						if n, _, err := s.ReadFrom(b); err == nil {
+							l.mu.Lock()
+							l.datagram = append(l.datagram, otherAddr+":9001 "+string(b[:n]))
+							l.mu.Unlock()
+						}
+					}()
+				}
+			})
+		}
+	}
+}
+
+func (l *lab) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
+	tcp := w.RemoteAddr().Network() == "tcp"
+	l.mu.Lock()
+	l.queries = append(l.queries, plain(q.Question[0].Name)+" "+dns.TypeToString[q.Question[0].Qtype])
+	f := l.answer
+	l.mu.Unlock()
+	rrs, code, wait := f(q.Question[0], tcp)
+	if code < 0 {
+		return
+	}
+	time.Sleep(wait)
+	m := new(dns.Msg)
+	m.SetReply(q)
+	m.RecursionAvailable = true
+	m.Rcode = code
+	for _, s := range rrs {
+		if s == "TRUNCATE" {
+			m.Truncated = !tcp
+			continue
+		}
+		rr, err := dns.NewRR(s)
+		if err != nil {
+			panic(err)
+		}
+		m.Answer = append(m.Answer, rr)
+	}
+	w.WriteMsg(m)
+}
+
+// zone makes an answer function out of records; names without any do not exist.
+func zone(records ...string) func(dns.Question, bool) ([]string, int, time.Duration) {
+	return func(q dns.Question, tcp bool) ([]string, int, time.Duration) {
+		var rrs []string
+		exists := false
+		name := plain(q.Name)
+		for range 5 {
+			next := ""
+			for _, s := range records {
+				rr, err := dns.NewRR(s)
+				if err != nil {
+					panic(err)
+				}
+				if plain(rr.Header().Name) != name {
+					continue
+				}
+				exists = true
+				if rr.Header().Rrtype == q.Qtype {
+					rrs = append(rrs, s)
+				} else if c, ok := rr.(*dns.CNAME); ok {
+					rrs = append(rrs, s)
+					next = plain(c.Target)
+				}
+			}
+			if next == "" {
+				break
+			}
+			name = next
+		}
+		if !exists {
+			return nil, dns.RcodeNameError, 0
+		}
+		return rrs, dns.RcodeSuccess, 0
+	}
+}
+
+// launchOrders tell the stand-in for kgate what to launch.
+type launchOrders struct {
+	Config  Config
+	Argv    []string
+	Verbose bool
+	Said    string // a file for what Done says
+}
+
+// launchMain is the stand-in for kgate: a bwrap box, the filter, the command.
+func launchMain(arg string) int {
+	var o launchOrders
+	if err := json.Unmarshal([]byte(arg), &o); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if o.Verbose {
+		o.Config.Verbose = os.Stderr
+	}
+	var err error
+	if o.Config.Resolver, err = HostResolver(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 125
+	}
+	b, err := startBox(o.Argv, os.Stdout, os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 125
+	}
+	f, err := Attach(context.Background(), o.Config, b.pid)
+	if err != nil {
+		b.cmd.Process.Kill()
+		b.cmd.Wait()
+		fmt.Fprintln(os.Stderr, "kgate:", err)
+		return 125
+	}
+	b.release()
+	go func() {
+		err := <-f.Done()
+		fmt.Fprintln(os.Stderr, "done:", err)
+	}()
+	b.cmd.Wait()
+	f.Close()
+	return b.cmd.ProcessState.ExitCode()
+}
+
+// box is a bwrap that holds its command back.
+type box struct {
+	cmd   *exec.Cmd
+	pid   int
+	block *os.File
+}
+
+var boxes atomic.Int32
+
+func startBox(argv []string, out, errs *os.File) (*box, error) {
+	infoR, infoW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	blockR, blockW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	confR, confW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(confW, "nameserver %v\n", DNS)
+	confW.Close()
+	real, err := filepath.EvalSymlinks("/etc/resolv.conf")
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--die-with-parent", "--new-session",
+		"--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
+		"--info-fd", "3", "--block-fd", "4", "--ro-bind-data", "5", real, "--"}
+	cmd := exec.Command("bwrap", append(args, argv...)...)
+	cmd.ExtraFiles = []*os.File{infoW, blockR, confR}
+	cmd.Stdout, cmd.Stderr = out, errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	starter() <- func() { started <- cmd.Start() }
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	infoW.Close()
+	blockR.Close()
+	confR.Close()
+	var info struct {
+		Pid int `json:"child-pid"`
+	}
+	if err := json.NewDecoder(infoR).Decode(&info); err != nil {
+		cmd.Wait()
+		return nil, fmt.Errorf("bwrap: %w", err)
+	}
+	infoR.Close()
+	return &box{cmd, info.Pid, blockW}, nil
+}
+
+func (b *box) release() {
+	b.block.Write([]byte("x"))
+	b.block.Close()
+}

@@ -1,0 +1,123 @@
+package hostfilter
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// restorer hands rules to one family's iptables-restore. It is used by one
+// goroutine at a time.
+type restorer struct {
+	prog string
+	warm *restoring // started ahead of need; nil: none
+}
+
+// restoring is an iptables-restore that waits for its input.
+type restoring struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	stderr bytes.Buffer
+}
+
+// newRestorer installs text with the first of the programs that can, and
+// returns a restorer that uses the same one from then on. Only trying tells
+// which works: the kernel may lack what the host's default needs.
+func newRestorer(progs []string, text string) (*restorer, error) {
+	var errs []string
+	for _, p := range progs {
+		r := &restorer{prog: p}
+		err := r.run(text, false)
+		if err == nil {
+			return r, nil
+		}
+		errs = append(errs, err.Error())
+	}
+	if len(errs) == 0 {
+		return nil, errors.New("iptables-restore is not installed")
+	}
+	return nil, errors.New(strings.Join(errs, "; "))
+}
+
+// change adds to the rules without flushing what is there.
+func (r *restorer) change(text string) error { return r.run(text, true) }
+
+// prepare starts the next change's program ahead of need.
+func (r *restorer) prepare() {
+	if r.warm == nil {
+		r.warm, _ = r.start(true)
+	}
+}
+
+func (r *restorer) run(text string, keep bool) error {
+	p := r.warm
+	r.warm = nil
+	if p == nil || !keep {
+		var err error
+		if p, err = r.start(keep); err != nil {
+			return fmt.Errorf("start %s: %w", r.prog, err)
+		}
+	}
+	_, werr := io.WriteString(p.in, text)
+	p.in.Close()
+	err := p.cmd.Wait()
+	if err == nil {
+		err = werr
+	}
+	if err == nil {
+		return nil
+	}
+	if said := words(p.stderr.String()); said != "" {
+		return fmt.Errorf("%s: %s", r.prog, said)
+	}
+	return fmt.Errorf("%s: %w", r.prog, err)
+}
+
+// start starts the program. The legacy programs take a lock in a directory that
+// an ordinary user cannot write; a file in memory is as good, since the rules
+// of this namespace are nobody else's.
+func (r *restorer) start(keep bool) (*restoring, error) {
+	lock, err := unix.MemfdCreate("xtables.lock", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make a lock file: %w", err)
+	}
+	f := os.NewFile(uintptr(lock), "xtables.lock")
+	defer f.Close()
+	p := &restoring{cmd: exec.Command(r.prog)}
+	if keep {
+		p.cmd.Args = append(p.cmd.Args, "--noflush")
+	}
+	p.cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "XTABLES_LOCKFILE=/proc/self/fd/3"}
+	p.cmd.ExtraFiles = []*os.File{f}
+	p.cmd.Stderr = &p.stderr
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	return p, p.cmd.Start()
+}
+
+// words are the lines a tool printed, on one line and bounded, its progress
+// left out.
+func words(s string) string {
+	var keep []string
+	for line := range strings.Lines(s) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "", strings.HasPrefix(line, "sent tapfd="), strings.HasPrefix(line, "received tapfd="),
+			strings.HasPrefix(line, "Try `"), strings.HasPrefix(line, "Error occurred at line:"):
+		default:
+			keep = append(keep, line)
+		}
+	}
+	s = strings.Join(keep, "; ")
+	if len(s) > 400 {
+		s = s[:400] + "…"
+	}
+	return s
+}
