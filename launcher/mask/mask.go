@@ -49,6 +49,7 @@ type Rules struct {
 	anywhere [256]bool       // some pattern with that first byte needs no word boundary
 	pairs    [1024]uint64    // one bit for each pair of bytes within a head
 	heads    [256]uint64     // one bit for the hash of each head
+	free     [256]uint64     // the same, of those that need no word boundary
 	dashes   bool            // only a private key starts with a dash
 	class    [256]class
 	builtin  [len(kinds)]pattern
@@ -117,6 +118,9 @@ func (r *Rules) add(p *pattern) {
 		r.setPair(h[1], h[2])
 		n := hash(h[0], h[1], h[2])
 		r.heads[n>>6] |= 1 << (n & 63)
+		if !p.bounded() {
+			r.free[n>>6] |= 1 << (n & 63)
+		}
 	})
 }
 

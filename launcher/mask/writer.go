@@ -267,8 +267,8 @@ func (w *Writer) runText(b []byte, start int, final bool) (int, bool) {
 			i++
 		case yes:
 			if res.p == nil {
-				w.authority = true
 				i += res.n
+				w.authority = w.maybePassword(b, i)
 				continue
 			}
 			w.text(b, start, i)
@@ -333,6 +333,7 @@ func (w *Writer) candidate(b []byte, i int) bool {
 		if c == '-' && w.r.dashes && i+5 < len(b) && b[i+5] != 'B' {
 			return false // a rule of dashes
 		}
+		return w.r.free[n>>6]>>(n&63)&1 != 0 || w.boundary(b, i)
 	}
 	if len(w.r.byFirst[c]) == 0 {
 		return false
@@ -365,6 +366,17 @@ func (w *Writer) runToken(b []byte, i int, final bool) (int, bool) {
 		break
 	}
 	return i, false
+}
+
+// maybePassword says whether the authority of a URL that starts at b[i] may have
+// a password in it: most end without an at sign.
+func (w *Writer) maybePassword(b []byte, i int) bool {
+	for j := i; j < len(b) && j-i < maxPassword; j++ {
+		if w.r.class[b[j]]&cPass == 0 {
+			return b[j] == '@'
+		}
+	}
+	return true
 }
 
 // password looks at the colon at b[i] that follows a URL's user: a password
