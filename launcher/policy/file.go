@@ -14,8 +14,9 @@ import (
 )
 
 // maxFile is the largest policy file that is read, in bytes. A policy written
-// by a person is a thousandth of it.
-const maxFile = 1 << 20
+// by a person is a hundredth of it, and parsing this much takes up to half a
+// second.
+const maxFile = 256 << 10
 
 // userID is who runs kgate. Tests put somebody else in.
 var userID = os.Geteuid
@@ -79,7 +80,7 @@ func readFile(name string, kind Kind) ([]byte, error) {
 		return nil, bad("cannot be read: "+reason(err), "")
 	}
 	if len(data) > maxFile {
-		return nil, bad("is larger than 1 MiB", "a policy is a short text")
+		return nil, bad("is larger than 256 KiB", "a policy is a short text")
 	}
 	return data, nil
 }

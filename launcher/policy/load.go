@@ -85,8 +85,9 @@ func (p *Policy) applyUser(d *document) {
 	if d.nested != nil {
 		p.Nested = *d.nested
 	}
-	// What is taken off is taken off the defaults: the file's own entries count
-	// whatever its drop says.
+	// The file's drop takes off what the defaults put on, so it comes before the
+	// file's own paths and denials. Hosts have no defaults: there a drop beats
+	// the file's own entries, as a denial would.
 	p.dropPaths(d.dropPaths, false)
 	p.DenyRead = dropNames(p.DenyRead, d.dropRead)
 	p.DenyExec = dropWords(p.DenyExec, d.dropExec)

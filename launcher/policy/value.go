@@ -64,6 +64,10 @@ func (r *reader) boolean(v *yaml.Node, key string) (*Flag, error) {
 	return nil, r.bad(v, key, "want true or false, found "+describe(v), "")
 }
 
+// maxEntries bounds each list, and with it the time that merging and looking
+// for programs takes, whatever a checkout brings along.
+const maxEntries = 4096
+
 // list calls each for the entries of a list, with the key "KEY[i]".
 func (r *reader) list(v *yaml.Node, key string, each func(item *yaml.Node, key string) error) error {
 	if isNull(v) {
@@ -75,6 +79,9 @@ func (r *reader) list(v *yaml.Node, key string, each func(item *yaml.Node, key s
 			mend = "put brackets around it"
 		}
 		return r.bad(v, key, "want a list, found "+describe(v), mend)
+	}
+	if len(v.Content) > maxEntries {
+		return r.bad(v, key, fmt.Sprintf("has more than %d entries", maxEntries), "allow or deny a directory instead")
 	}
 	for i, item := range v.Content {
 		if err := each(item, fmt.Sprintf("%s[%d]", key, i)); err != nil {
@@ -93,6 +100,15 @@ func (r *reader) text(v *yaml.Node, key string) (string, error) {
 		return "", r.bad(v, key, "want a text, found "+describe(v), mend)
 	}
 	return v.Value, nil
+}
+
+// pathText is text, with "~" as the path that a person means by it: YAML reads
+// a bare one as nothing.
+func (r *reader) pathText(v *yaml.Node, key string) (string, error) {
+	if isNull(v) && v.Value == "~" {
+		return "~", nil
+	}
+	return r.text(v, key)
 }
 
 func (r *reader) words(v *yaml.Node, key string, check func(string) error) (out []Word, err error) {
@@ -139,7 +155,7 @@ func (r *reader) paths(v *yaml.Node, key string, writable bool) (out []Path, err
 			}
 			return err
 		}
-		s, err := r.text(item, key)
+		s, err := r.pathText(item, key)
 		if err != nil {
 			return err
 		}
@@ -164,7 +180,7 @@ func (r *reader) pathEntry(n *yaml.Node, key string) (p Path, err error) {
 	err = r.mapping(n, key, func(k, v *yaml.Node, key string) error {
 		switch k.Value {
 		case "path":
-			s, err := r.text(v, key)
+			s, err := r.pathText(v, key)
 			if err != nil {
 				return err
 			}
