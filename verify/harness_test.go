@@ -11,6 +11,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+func TestMain(m *testing.M) {
+	if status, ok := Stage(os.Args); ok {
+		os.Exit(status)
+	}
+	os.Exit(m.Run())
+}
+
 // outcome runs one script's text and returns its result: "pass", "fail" or
 // "skip", with what was said.
 func outcome(t *testing.T, text string, o Options) (string, string) {
@@ -29,7 +36,14 @@ func outcome(t *testing.T, text string, o Options) (string, string) {
 
 // TestHarnessCommands runs the scenario about the harness itself.
 func TestHarnessCommands(t *testing.T) {
-	testscript.Run(t, Params(Options{Files: []string{"../testdata/scripts/harness-commands.txtar"}, Kgate: "/bin/true"}))
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, Params(Options{Kgate: self, Files: []string{
+		"../testdata/scripts/harness-commands.txtar",
+		"../testdata/scripts/harness-lab.txtar",
+	}}))
 }
 
 // TestHarnessFails shows that each command can fail: a harness that cannot
@@ -52,11 +66,24 @@ func TestHarnessFails(t *testing.T) {
 		{"removed", "snapshot .\nrm a\nunchanged\n-- proj/a --\n", "removed: "},
 		{"changed", "snapshot .\ncp b a\nunchanged\n-- proj/a --\n1\n-- proj/b --\n2\n", "changed: "},
 		{"gone", "start a sleep 20\ngone -now", "still there"},
+		{"lab sink", "[!lab] skip\nlab up\nsink proto=tcp", "none of 0, want some"},
+		{"lab sink negated", "[!lab] skip\nlab up\nstatus 0 ./kgate-probe tcp 203.0.113.10 9999\nsink ! proto=tcp", "1, want none"},
+		{"lab packets", "[!lab] skip\nlab up\npackets outer proto=tcp", "want some"},
+		{"lab packets negated", "[!lab] skip\nlab up\nstatus 0 ./kgate-probe tcp 203.0.113.10 9999\npackets outer ! proto=tcp", "want none"},
+		{"lab box", "[!lab] skip\nlab up\npackets box ! proto=tcp", "no box was there"},
+		{"lab dnsseen", "[!lab] skip\nlab up\nstatus 0 ./kgate-probe dns a.attacker.test\n! dnsseen attacker.test", "want none"},
+		{"lab gone", "[!lab] skip\nlab up\nstart a sleep 20\ngone -now", "still there"},
+		{"lab bad key", "[!lab] skip\nlab up\nsink colour=red", "no key"},
+		{"no lab", "sink proto=tcp", "lab up first"},
 		{"unknown condition", "[nonsense] stop", "no such condition"},
 		{"must", "[seatbelt] stop", "must hold, but"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			o := Options{}
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := Options{Kgate: self}
 			if tc.name == "must" {
 				if runtime.GOOS != "linux" {
 					t.Skip("the condition holds here")
@@ -64,6 +91,9 @@ func TestHarnessFails(t *testing.T) {
 				o.Must = []string{"seatbelt"}
 			}
 			result, log := outcome(t, tc.script, o)
+			if result == "skip" && !strings.Contains(os.Getenv("KGATE_MUST"), "lab") {
+				t.Skip(log)
+			}
 			if result != "fail" || !strings.Contains(log, tc.want) {
 				t.Errorf("%s:\n%s\nwant a failure with %q", result, log, tc.want)
 			}

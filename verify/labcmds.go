@@ -1,3 +1,214 @@
 package verify
 
-func labCommands() map[string]command { return map[string]command{} }
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/kgate-dev/kgate/verify/lab"
+	"github.com/kgate-dev/kgate/verify/probe"
+)
+
+func labCommands() map[string]command {
+	return map[string]command{
+		"lab":     cmdLab,
+		"bare":    cmdBare,
+		"sink":    cmdSink,
+		"packets": cmdPackets,
+		"dnsseen": cmdDNSSeen,
+	}
+}
+
+const usageLab = "lab up [upstream=ADDR] | dns NAME ANSWER... | dns-stop | dns-go | mark | down"
+
+func cmdLab(ts *testscript.TestScript, neg bool, args []string) {
+	never(ts, neg, "lab")
+	if len(args) == 0 {
+		ts.Fatalf("usage: %s", usageLab)
+	}
+	s := of(ts)
+	if args[0] == "up" {
+		ts.Check(s.labUp(args[1:]))
+		return
+	}
+	l := s.needLab(ts)
+	switch {
+	case args[0] == "dns" && len(args) > 2:
+		ts.Check(l.DNS(args[1], args[2:]))
+	case args[0] == "dns-stop" && len(args) == 1:
+		ts.Check(l.Silence(true))
+	case args[0] == "dns-go" && len(args) == 1:
+		ts.Check(l.Silence(false))
+	case args[0] == "mark" && len(args) == 1:
+		ts.Check(l.Mark())
+	case args[0] == "down" && len(args) == 1:
+		ts.Check(s.labDown())
+	default:
+		ts.Fatalf("usage: %s", usageLab)
+	}
+}
+
+func (s *script) needLab(ts *testscript.TestScript) *lab.Lab {
+	if s.lab == nil {
+		ts.Fatalf("there is no lab: say lab up first")
+	}
+	return s.lab
+}
+
+// labUp makes the lab and puts the client into the project.
+func (s *script) labUp(args []string) error {
+	if s.lab != nil {
+		return fmt.Errorf("the lab is up already")
+	}
+	var o lab.Options
+	for _, w := range args {
+		value, ok := strings.CutPrefix(w, "upstream=")
+		if !ok {
+			return fmt.Errorf("usage: %s", usageLab)
+		}
+		o.Upstream = value
+	}
+	// A copy, and not a link: the command in the box may write to it.
+	if err := copyProgram(s.opts.Kgate, filepath.Join(s.work, "proj", probe.Name)); err != nil {
+		return err
+	}
+	l, err := lab.Start(o)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.lab = l
+	s.mu.Unlock()
+	return nil
+}
+
+// labDown keeps what the captures saw, if that is wanted, and ends the lab.
+func (s *script) labDown() error {
+	l := s.lab
+	if l == nil {
+		return nil
+	}
+	if s.opts.Pcap != "" {
+		for _, link := range []string{"box", "outer"} {
+			file := filepath.Join(s.opts.Pcap, s.name+"-"+link+".pcap")
+			n, err := l.Pcap(link, file)
+			if err != nil {
+				s.evidence("no pcap of %s: %v", link, err)
+				continue
+			}
+			s.evidence("%s: %d packets", file, n)
+		}
+	}
+	s.mu.Lock()
+	s.lab = nil
+	s.mu.Unlock()
+	return l.Close()
+}
+
+func copyProgram(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		out.Close()
+		return err
+	}
+	return out.Close()
+}
+
+const usageBare = "bare [-6] CMD [ARG...]"
+
+func cmdBare(ts *testscript.TestScript, neg bool, args []string) {
+	never(ts, neg, "bare")
+	s := of(ts)
+	s.needLab(ts)
+	argv := []string{"kgate", lab.StageBare}
+	var six bool
+	args = options(ts, usageBare, args, func(f *flag.FlagSet) { f.BoolVar(&six, "6", false, "") })
+	if len(args) == 0 {
+		ts.Fatalf("usage: %s", usageBare)
+	}
+	if six {
+		argv = append(argv, "-6")
+	}
+	if got := s.run(ts, "", false, append(append(argv, "--"), args...)); got != 0 {
+		ts.Fatalf("exit status %d, want 0", got)
+	}
+	s.evidence("without a filter: %s: answered", strings.Join(args, " "))
+}
+
+// negation takes the "!" that may stand before the words of a witness's
+// question, where it reads better than before its name.
+func negation(neg bool, args []string) (bool, []string) {
+	if len(args) > 0 && args[0] == "!" {
+		return !neg, args[1:]
+	}
+	return neg, args
+}
+
+func cmdSink(ts *testscript.TestScript, neg bool, args []string) {
+	neg, args = negation(neg, args)
+	s := of(ts)
+	a, err := s.needLab(ts).Sinks(args, !neg)
+	ts.Check(err)
+	s.judge(ts, neg, "the servers", strings.Join(args, " "), a)
+}
+
+func cmdPackets(ts *testscript.TestScript, neg bool, args []string) {
+	neg, args = negation(neg, args)
+	if len(args) == 0 || strings.Contains(args[0], "=") {
+		ts.Fatalf("usage: packets [!] box|outer|any KEY=VALUE...")
+	}
+	link, words := args[0], args[1:]
+	if more, rest := negation(neg, words); len(rest) < len(words) {
+		neg, words = more, rest
+	}
+	s := of(ts)
+	a, err := s.needLab(ts).Packets(link, words, !neg)
+	ts.Check(err)
+	s.judge(ts, neg, "packets on "+link, strings.Join(words, " "), a)
+}
+
+// judge fails the script if there was something where there should be nothing,
+// or the other way round.
+func (s *script) judge(ts *testscript.TestScript, neg bool, what, about string, a lab.Answer) {
+	if about != "" {
+		about = ", " + about
+	}
+	switch {
+	case neg && a.Count > 0:
+		ts.Fatalf("%s%s: %d, want none:\n%s", what, about, a.Count, strings.Join(a.Lines, "\n"))
+	case !neg && a.Count == 0:
+		ts.Fatalf("%s%s: none of %d, want some", what, about, a.Total)
+	}
+	s.evidence("%s%s: %d of %d", what, about, a.Count, a.Total)
+}
+
+func cmdDNSSeen(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: dnsseen NAME")
+	}
+	s := of(ts)
+	l := s.needLab(ts)
+	name := `(^|\.)` + regexp.QuoteMeta(strings.ToLower(strings.TrimSuffix(args[0], "."))) // and what is below it
+	a, err := l.Sinks([]string{"proto=dns", "text=" + name + " "}, !neg)
+	ts.Check(err)
+	s.judge(ts, neg, "queries at the name servers", args[0], a)
+	if neg {
+		a, err = l.Packets("any", []string{"name=" + name + "$"}, false)
+		ts.Check(err)
+		s.judge(ts, neg, "queries in packets", args[0], a)
+	}
+}

@@ -102,6 +102,11 @@ func (o *Options) setup(env *testscript.Env) error {
 	} {
 		env.Setenv(v[0], v[1])
 	}
+	// A kgate built to leave something out is told what by this variable; any
+	// other does not know it.
+	if v := os.Getenv("KGATE_MUTANT"); v != "" {
+		env.Setenv("KGATE_MUTANT", v)
+	}
 	if err := o.path(env); err != nil {
 		return err
 	}
@@ -186,13 +191,8 @@ func (s *script) evidence(format string, args ...any) {
 
 // end stops whatever the script left running.
 func (s *script) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, p := range s.procs {
 		p.kill()
 	}
-	if s.lab != nil {
-		s.lab.Close()
-		s.lab = nil
-	}
+	s.labDown()
 }

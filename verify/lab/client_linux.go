@@ -297,6 +297,12 @@ func (l *Lab) DNS(name string, words []string) error {
 	return err
 }
 
+// Silence makes all name servers of the internet fall silent, or speak again.
+func (l *Lab) Silence(on bool) error {
+	_, err := l.ask(request{Op: "silence", Want: on}, nil)
+	return err
+}
+
 // Pcap writes the packets seen on a link to a file.
 func (l *Lab) Pcap(link, file string) (int, error) {
 	f, err := os.Create(file)

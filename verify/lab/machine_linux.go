@@ -170,6 +170,9 @@ func (m *machine) answer(r request, files []*os.File) (reply, error) {
 			m.servers.zone.Set(r.Words[0], rule)
 		}
 		return reply{}, err
+	case "silence":
+		m.servers.zone.Silence(r.Want)
+		return reply{}, nil
 	case "pcap":
 		if len(files) != 1 {
 			return reply{}, fmt.Errorf("lab: pcap needs a file")

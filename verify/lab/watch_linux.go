@@ -25,6 +25,7 @@ const maxPackets = 200000
 type watch struct {
 	mu      sync.Mutex
 	packets []capture.Packet
+	from    int // those before it were seen before the last clear
 	full    bool
 	lost    string // why the captures are not complete, or ""
 	boxes   int    // namespaces seen since the last clear
@@ -275,7 +276,7 @@ func (w *watch) sync() error {
 func (w *watch) clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.packets, w.full, w.lost = nil, false, ""
+	w.from, w.lost = len(w.packets), ""
 	w.boxes = len(w.taps)
 }
 
@@ -286,7 +287,7 @@ func (w *watch) find(m capture.Match, none bool) (Answer, error) {
 	defer w.mu.Unlock()
 	var a Answer
 	all := capture.Match{Link: m.Link}
-	for i := range w.packets {
+	for i := w.from; i < len(w.packets); i++ {
 		p := &w.packets[i]
 		if all.Has(p) {
 			a.Total++

@@ -90,6 +90,7 @@ type Zone struct {
 	mu    sync.Mutex
 	rules map[string]*Rule
 	turn  map[string]int
+	quiet bool
 }
 
 // usual is what a lab's name server knows before a script says otherwise.
@@ -138,10 +139,20 @@ func (z *Zone) Set(name string, r Rule) {
 	z.rules[dns.CanonicalName(name)] = &r
 }
 
-// find returns the rule for a canonical name.
-func (z *Zone) find(name string) (Rule, int, bool) {
+// Silence makes the name server answer nothing, or answer again.
+func (z *Zone) Silence(on bool) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
+	z.quiet = on
+}
+
+// find returns the rule for a canonical name.
+func (z *Zone) find(name string) (Rule, int) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.quiet {
+		return Rule{Silent: true}, 0
+	}
 	r := z.rules[name]
 	for rest := name; r == nil && rest != "."; {
 		_, after, _ := strings.Cut(rest, ".")
@@ -156,11 +167,11 @@ func (z *Zone) find(name string) (Rule, int, bool) {
 		r = z.rules["."]
 	}
 	if r == nil {
-		return Rule{Code: dns.RcodeNameError}, 0, false
+		return Rule{Code: dns.RcodeNameError}, 0
 	}
 	turn := z.turn[name]
 	z.turn[name]++
-	return *r, turn, true
+	return *r, turn
 }
 
 // Reply answers a query; nil is silence. It sleeps for a rule's delay.
@@ -175,7 +186,7 @@ func (z *Zone) Reply(q *dns.Msg, udp bool) *dns.Msg {
 	name := dns.CanonicalName(q.Question[0].Name)
 	owner := q.Question[0].Name
 	for range 8 {
-		r, turn, _ := z.find(name)
+		r, turn := z.find(name)
 		time.Sleep(r.Delay)
 		if r.Silent {
 			return nil
