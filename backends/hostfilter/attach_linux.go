@@ -61,7 +61,7 @@ func Attach(ctx context.Context, c Config, pid int) (*Filter, error) {
 	defer cancel()
 
 	f := &Filter{done: make(chan error, 1), events: make(chan struct{})}
-	if err := f.attach(ctx, c, o, ns); err != nil {
+	if err := f.attach(ctx, c, o, ns, pid); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -79,8 +79,11 @@ func (c Config) looksUp() bool {
 	return false
 }
 
+// helperEnv is all of the environment that the helpers get.
+var helperEnv = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
+
 // attach starts both helpers at once and waits for both.
-func (f *Filter) attach(ctx context.Context, c Config, o orders, ns *namespaces) error {
+func (f *Filter) attach(ctx context.Context, c Config, o orders, ns *namespaces, pid int) error {
 	self, err := os.OpenFile("/proc/self/exe", unix.O_PATH, 0)
 	if err != nil {
 		return fmt.Errorf("open kgate's own executable: %w", err)
@@ -90,23 +93,33 @@ func (f *Filter) attach(ctx context.Context, c Config, o orders, ns *namespaces)
 	if err != nil {
 		return err
 	}
-	defer p.closeOthers()
+	listening := false
+	defer func() {
+		p.closeOthers()
+		if !listening {
+			p.readyIn.Close()
+			p.eventsIn.Close()
+		}
+	}()
 	f.orders, f.exit = p.ordersOut, p.exitOut
 
+	slirp := exec.Command(c.Tools.Slirp, slirpArgs(c)...)
+	slirp.ExtraFiles = []*os.File{p.readyOut, p.exitIn, ns.user, ns.net}
+	slirp.Env = helperEnv
+	slirp.Dir = "/"
+	if f.slirp, err = start("slirp4netns", slirp); err != nil {
+		return err
+	}
+	if err := mapped(ctx, pid); err != nil {
+		return err
+	}
 	enter := exec.Command(c.Tools.Nsenter,
 		fmt.Sprintf("--user=/proc/self/fd/%d", fdUser), fmt.Sprintf("--net=/proc/self/fd/%d", fdNet),
 		"--preserve-credentials", "--", fmt.Sprintf("/proc/self/fd/%d", fdSelf), GateName)
 	enter.ExtraFiles = []*os.File{p.ordersIn, p.eventsOut, ns.user, ns.net, self}
-	enter.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
+	enter.Env = helperEnv
 	enter.Dir = "/"
 	if f.gate, err = start("the gate", enter); err != nil {
-		return err
-	}
-	slirp := exec.Command(c.Tools.Slirp, slirpArgs(c)...)
-	slirp.ExtraFiles = []*os.File{p.readyOut, p.exitIn, ns.user, ns.net}
-	slirp.Env = enter.Env
-	slirp.Dir = "/"
-	if f.slirp, err = start("slirp4netns", slirp); err != nil {
 		return err
 	}
 	p.closeOthers() // or their ends would never come
@@ -115,6 +128,7 @@ func (f *Filter) attach(ctx context.Context, c Config, o orders, ns *namespaces)
 	if err != nil {
 		return fmt.Errorf("write the gate's orders: %w", err)
 	}
+	listening = true
 	tap, ready := make(chan error, 1), make(chan error, 1)
 	go func() { tap <- f.give(line, p.readyIn) }()
 	go f.listen(p.eventsIn, c.Verbose, ready)

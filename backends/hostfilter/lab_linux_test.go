@@ -388,6 +388,9 @@ func launchMain(arg string) int {
 	}
 	f, err := Attach(context.Background(), o.Config, b.pid)
 	if err != nil {
+		// The child itself: with bwrap's parent alone gone, it would take the
+		// end of the block descriptor for its release.
+		syscall.Kill(b.pid, syscall.SIGKILL)
 		b.cmd.Process.Kill()
 		b.cmd.Wait()
 		fmt.Fprintln(os.Stderr, "kgate:", err)

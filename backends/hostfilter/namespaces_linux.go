@@ -1,9 +1,11 @@
 package hostfilter
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,6 +49,30 @@ func openNamespaces(pid int) (*namespaces, error) {
 	}
 	n.inode = box.Ino
 	return n, nil
+}
+
+// mapped waits until the user namespace has its maps. bwrap prints its child's
+// pid before the child has written them, and a process that enters earlier is
+// nobody there and loses every capability when it executes the gate.
+func mapped(ctx context.Context, pid int) error {
+	for {
+		done := true
+		for _, name := range []string{"gid_map", "uid_map"} {
+			data, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
+			if err != nil {
+				return fmt.Errorf("wait for the box's user namespace: %w", err)
+			}
+			done = done && len(data) > 0
+		}
+		if done {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the box's user namespace: %w", ctx.Err())
+		case <-time.After(100 * time.Microsecond):
+		}
+	}
 }
 
 // pipes are the pipes between kgate and its helpers.
