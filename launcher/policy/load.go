@@ -71,7 +71,7 @@ func Load(o Options) (*Policy, error) {
 	if err := p.checkDir(o.Dir); err != nil {
 		return nil, err
 	}
-	p.Programs = Locate(p.DenyExec, p.programDirs(o.Env))
+	p.Programs = locate(p.DenyExec, p.programDirs(o.Env))
 	return p, nil
 }
 

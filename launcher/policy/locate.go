@@ -53,6 +53,9 @@ func (p *Policy) programDirs(env []string) []string {
 		}
 	}
 	for _, a := range p.Paths {
+		if a.From.Kind == FromDefault {
+			continue // files
+		}
 		add(a.Name, true)
 		add(filepath.Join(a.Name, "bin"), true)
 		add(filepath.Join(a.Name, "sbin"), true)
@@ -88,18 +91,62 @@ func (p *Policy) shown(dir string) bool {
 // file with several hard links its other names in dirs. A file is returned
 // once, for the first word that leads to it. Dirs are absolute.
 func Locate(words []Word, dirs []string) []Program {
-	l := locator{dirs: dirs, have: map[string]int{}}
-	for _, w := range words {
-		if filepath.IsAbs(w.Text) {
-			l.look(w, w.Text)
+	var real []string
+	seen := map[string]bool{}
+	for _, dir := range dirs {
+		r, err := filepath.EvalSymlinks(dir)
+		if err != nil || seen[r] {
 			continue
 		}
-		for _, dir := range dirs {
-			l.look(w, dir+"/"+w.Text)
+		seen[r] = true
+		real = append(real, r)
+	}
+	return locate(words, real)
+}
+
+// locate is Locate for directories whose symlinks are resolved already.
+func locate(words []Word, dirs []string) []Program {
+	l := locator{dirs: dirs, have: map[string]int{}}
+	names := make(map[string]int, len(words))
+	for i, w := range words {
+		if _, ok := names[w.Text]; !ok && !filepath.IsAbs(w.Text) {
+			names[w.Text] = i
+		}
+	}
+	// Which words are where is found directory by directory; what comes back is
+	// in the order of the words.
+	hits := make([][]string, len(words))
+	for _, dir := range dirs {
+		if present, ok := smallDir(dir, names); ok {
+			for _, i := range present {
+				hits[i] = append(hits[i], dir)
+			}
+			continue
+		}
+		for name, i := range names {
+			if isFile(dir + "/" + name) {
+				hits[i] = append(hits[i], dir)
+			}
+		}
+	}
+	for i, w := range words {
+		if filepath.IsAbs(w.Text) {
+			l.look(w, w.Text, false)
+			continue
+		}
+		for _, dir := range hits[i] {
+			l.look(w, dir+"/"+w.Text, true)
 		}
 	}
 	l.links()
 	return l.found
+}
+
+// isFile asks the kernel without an error value: most names are in no
+// directory, and making one would cost as much as asking.
+func isFile(name string) bool {
+	var st syscall.Stat_t
+	return syscall.Stat(name, &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFREG
 }
 
 type locator struct {
@@ -109,33 +156,36 @@ type locator struct {
 	many  []Program // those with several hard links
 }
 
-func (l *locator) look(w Word, name string) {
-	// The raw call: most names are in no directory, and an error value for each
-	// would cost as much as the call.
-	var st syscall.Stat_t
-	if syscall.Stat(name, &st) != nil || st.Mode&syscall.S_IFMT != syscall.S_IFREG {
-		return
-	}
-	real, err := filepath.EvalSymlinks(name)
+// look adds the file that name leads to. The directory of name is known to be
+// free of symlinks when real is set.
+func (l *locator) look(w Word, name string, real bool) {
+	info, err := os.Lstat(name)
 	if err != nil {
 		return
 	}
-	base := filepath.Base(real)
+	if !real || info.Mode()&os.ModeSymlink != 0 {
+		if name, err = filepath.EvalSymlinks(name); err != nil {
+			return
+		}
+		if info, err = os.Lstat(name); err != nil {
+			return
+		}
+	}
+	if !info.Mode().IsRegular() {
+		return
+	}
+	base := filepath.Base(name)
 	many := multicall[base] && base != filepath.Base(w.Text)
-	if i, ok := l.have[real]; ok {
+	if i, ok := l.have[name]; ok {
 		if l.found[i].Multicall && !many { // denied by its own name after all
 			l.found[i].Name, l.found[i].From, l.found[i].Multicall = w.Text, w.From, false
 		}
 		return
 	}
-	info, err := os.Lstat(real)
-	if err != nil || !info.Mode().IsRegular() {
-		return
-	}
-	l.have[real] = len(l.found)
-	prog := Program{Name: w.Text, Path: real, Info: info, From: w.From, Multicall: many}
+	l.have[name] = len(l.found)
+	prog := Program{Name: w.Text, Path: name, Info: info, From: w.From, Multicall: many}
 	l.found = append(l.found, prog)
-	if st.Nlink > 1 && !prog.Multicall {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 && !many {
 		l.many = append(l.many, prog)
 	}
 }
@@ -148,14 +198,8 @@ func (l *locator) links() {
 		return
 	}
 	names := make([][]string, len(l.many))
-	seen := map[string]bool{}
 	for _, dir := range l.dirs {
-		real, err := filepath.EvalSymlinks(dir)
-		if err != nil || seen[real] {
-			continue
-		}
-		seen[real] = true
-		for i, list := range linksIn(real, l.many) {
+		for i, list := range linksIn(dir, l.many) {
 			names[i] = append(names[i], list...)
 		}
 	}
