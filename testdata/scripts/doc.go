@@ -96,7 +96,8 @@
 //
 //	lab up [KEY=VALUE...]   upstream=ADDR (what resolv.conf names)
 //	lab dns NAME ANSWER     script an answer while it runs (see lab.Zone)
-//	lab dns-stop            the name server falls silent
+//	lab dns-stop            the name servers fall silent
+//	lab dns-go              and speak again
 //	lab down                ends it; otherwise it ends with the script
 //
 //	bare [-6] CMD [ARG...]  status 0 of CMD in bwrap and slirp4netns without any filter:
@@ -109,7 +110,9 @@
 //	kgate-probe [-t D] udp HOST PORT [TEXT] sends one datagram, prints the reply
 //	kgate-probe [-t D] dns NAME [TYPE]      asks the system's name server, prints the answers
 //	kgate-probe [-t D] dns@ADDR [-tcp] NAME [TYPE]
-//	kgate-probe http URL                    prints the body
+//	kgate-probe [-t D] http URL             prints the body
+//	kgate-probe [-t D] hold HOST PORT FILE  keeps a connection to an echo (port 7) alive until
+//	                                        FILE appears, then prints "alive after N"
 //
 // The witnesses are the servers of the lab, which record all that reaches them,
 // and the captures on the box's own interface and on the machine's outer link.
@@ -122,6 +125,7 @@
 //	packets [!] LINK KEY=VALUE...
 //	                            some (no) packet on LINK, box or outer or any:
 //	                            proto=tcp|udp|icmp|icmp6|arp|ip4|ip6, dst=, src=, port=, name=REGEX
+//	                            (The machine's kernel speaks ARP and IPv6 of its own on outer.)
 //	dnsseen NAME                a query for NAME (and names below) reached the
 //	                            internet's name server, or any link (! dnsseen NAME: none did)
 //

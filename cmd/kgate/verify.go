@@ -1,0 +1,176 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/creack/pty"
+	"github.com/spf13/cobra"
+
+	scripts "github.com/kgate-dev/kgate/testdata/scripts"
+	"github.com/kgate-dev/kgate/verify"
+)
+
+func newVerifyCommand() *cobra.Command {
+	var (
+		asJSON, list bool
+		junit        string
+		c            verify.Config
+	)
+	cmd := &cobra.Command{
+		Use:   "verify [flags]",
+		Short: "Prove on this machine what doctor says of it",
+		Long: `Run the scenarios on this machine with this kgate, and print what was seen.
+Each one shows first that a thing works when nothing stands in its way, and then
+that it does not in the box. Those about the network run in a lab of namespaces,
+with name servers, servers and packet captures of its own: without root, without
+an internet, and without a packet leaving this machine. Your home, your policy and
+your log are not touched.
+
+Exit status:
+  0  everything that doctor calls READY was proven
+  1  a scenario failed, or something READY was not proven
+  2  wrong usage`,
+		Example: `  kgate verify
+  kgate verify --only other-host-refused --pcap captures
+  kgate verify --junit report.xml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.Scripts = scripts.Files
+			if list {
+				return listScenarios(cmd.OutOrStdout(), &c)
+			}
+			kgate, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("verify: find this program's own file: %w", err)
+			}
+			c.Kgate = kgate
+			p := &verifyPrinter{out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr(), quiet: asJSON}
+			p.live = isTerminal(p.progress)
+			c.Started, c.Ended = p.started, p.ended
+			report, err := verify.Run(c)
+			if err != nil {
+				return err
+			}
+			return finishVerify(p, report, asJSON, junit)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
+	f.StringVar(&junit, "junit", "", "write the report as JUnit XML to `FILE`")
+	f.StringVar(&c.Pcap, "pcap", "", "write what the captures saw to files in `DIR`")
+	f.StringSliceVar(&c.Only, "only", nil, "run the scenario `NAME` alone (may be repeated)")
+	f.StringSliceVar(&c.Must, "must", nil, "fail, rather than skip, where `CONDITION` does not hold (userns, hostfilter, lab)")
+	f.BoolVar(&c.Escape, "escape", false, "run the escape suite too")
+	f.BoolVar(&list, "list", false, "list the scenarios and run none")
+	return cmd
+}
+
+func listScenarios(w io.Writer, c *verify.Config) error {
+	all, err := c.Scenarios()
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		fmt.Fprintf(w, "%-24s %s\n", s.Name, s.Title)
+	}
+	return nil
+}
+
+func finishVerify(p *verifyPrinter, r *verify.Report, asJSON bool, junit string) error {
+	if junit != "" {
+		f, err := os.Create(junit)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(verify.WriteJUnit(f, r), f.Close()); err != nil {
+			return fmt.Errorf("verify: write %q: %w", junit, err)
+		}
+	}
+	if asJSON {
+		e := json.NewEncoder(p.out)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		if err := e.Encode(r); err != nil {
+			return err
+		}
+	} else {
+		p.summary(r)
+	}
+	if r.Verdict != verify.Proven {
+		return &statusError{status: statusFailed, silent: true}
+	}
+	return nil
+}
+
+// verifyPrinter prints a line for each scenario as it ends.
+type verifyPrinter struct {
+	out, progress io.Writer
+	quiet         bool // nothing but the report on out
+	live          bool // progress is a terminal: show what is going on
+}
+
+func (p *verifyPrinter) started(s verify.Scenario, number, of int) {
+	if p.live {
+		fmt.Fprintf(p.progress, "\r\x1b[K[%d/%d] %s", number, of, s.Name)
+	}
+}
+
+func (p *verifyPrinter) ended(o verify.Outcome) {
+	if p.live {
+		fmt.Fprint(p.progress, "\r\x1b[K")
+	}
+	w := p.out
+	if p.quiet {
+		if p.live {
+			return
+		}
+		w = p.progress
+	}
+	switch o.Result {
+	case verify.Pass:
+		fmt.Fprintf(w, "proven      %-24s %5.1fs  %s\n", o.Name, o.Seconds, strings.Join(o.Evidence, "; "))
+	case verify.Skip:
+		fmt.Fprintf(w, "not proven  %-24s %5.1fs  %s\n", o.Name, o.Seconds, oneLine(o.Reason))
+	default:
+		fmt.Fprintf(w, "FAILED      %-24s %5.1fs  %s\n", o.Name, o.Seconds, oneLine(o.Reason))
+		for _, line := range strings.Split(strings.TrimSpace(o.Log), "\n") {
+			fmt.Fprintf(w, "    %s\n", line)
+		}
+	}
+}
+
+func (p *verifyPrinter) summary(r *verify.Report) {
+	count := map[verify.Result]int{}
+	for _, o := range r.Scenarios {
+		count[o.Result]++
+	}
+	fmt.Fprintln(p.out)
+	for _, row := range r.Rows {
+		switch {
+		case row.Status != "READY":
+			fmt.Fprintf(p.out, "%-10s %s: %s\n", row.Status, row.Row, oneLine(row.Reason))
+		case row.Proven:
+			fmt.Fprintf(p.out, "%-10s %s: proven by %s\n", row.Status, row.Row, strings.Join(row.By, ", "))
+		case len(row.By) == 0:
+			fmt.Fprintf(p.out, "%-10s %s: not proven: no scenario is about it\n", row.Status, row.Row)
+		default:
+			fmt.Fprintf(p.out, "%-10s %s: not proven by %s\n", row.Status, row.Row, strings.Join(row.By, ", "))
+		}
+	}
+	fmt.Fprintf(p.out, "\n%s: %d proven, %d failed, %d not proven, in %.1f seconds\n", r.Verdict,
+		count[verify.Pass], count[verify.Fail], count[verify.Skip], r.Seconds)
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := pty.GetsizeFull(f) // only a terminal has a size
+	return err == nil
+}

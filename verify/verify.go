@@ -1,0 +1,242 @@
+package verify
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Config says what Run runs.
+type Config struct {
+	Scripts fs.FS    // package scripts has them
+	Kgate   string   // the kgate to verify: an executable file
+	Only    []string // names of scenarios; none: all that prove a row of doctor
+	Escape  bool     // the escape suite too
+	Must    []string // conditions whose lack is a failure
+	Pcap    string   // directory for what the captures saw, or ""
+
+	// Started and Ended, if not nil, are told of each scenario.
+	Started func(s Scenario, number, of int)
+	Ended   func(r Outcome)
+}
+
+// Outcome is what became of one scenario.
+type Outcome struct {
+	Name     string   `json:"name"`
+	Title    string   `json:"title"`
+	Proves   []string `json:"proves"`
+	Result   Result   `json:"result"`
+	Reason   string   `json:"reason"` // why it was skipped or failed; "" when it passed
+	Evidence []string `json:"evidence"`
+	Seconds  float64  `json:"seconds"`
+
+	Log string `json:"-"`
+}
+
+// Verdict is what a whole run comes to.
+type Verdict string
+
+// The verdicts. Unproven: nothing failed, but a row that doctor calls READY has
+// no scenario that passed.
+const (
+	Proven   Verdict = "proven"
+	Unproven Verdict = "not proven"
+	Failed   Verdict = "failed"
+)
+
+// Report is the outcome of all scenarios.
+type Report struct {
+	Verdict   Verdict   `json:"verdict"`
+	Scenarios []Outcome `json:"scenarios"`
+	Rows      []Row     `json:"rows"`
+	Seconds   float64   `json:"seconds"`
+}
+
+// Row is one row of doctor with what the scenarios showed of it.
+type Row struct {
+	Row    string   `json:"row"`
+	Status string   `json:"status"` // as doctor says
+	Reason string   `json:"reason"`
+	Proven bool     `json:"proven"`
+	By     []string `json:"by"` // the scenarios about it
+}
+
+const escapePrefix = "escape-"
+
+// Scenarios lists what Run would run, in order.
+func (c *Config) Scenarios() ([]Scenario, error) {
+	names, err := fs.Glob(c.Scripts, "*.txtar")
+	if err != nil {
+		return nil, err
+	}
+	var all []Scenario
+	for _, name := range names {
+		text, err := fs.ReadFile(c.Scripts, name)
+		if err != nil {
+			return nil, err
+		}
+		s := Describe(name, text)
+		switch {
+		case len(c.Only) > 0:
+			if !slices.Contains(c.Only, s.Name) {
+				continue
+			}
+		case strings.HasPrefix(s.Name, escapePrefix):
+			if !c.Escape {
+				continue
+			}
+		case len(s.Proves) == 0:
+			continue
+		}
+		all = append(all, s)
+	}
+	for _, name := range c.Only {
+		if !slices.ContainsFunc(all, func(s Scenario) bool { return s.Name == name }) {
+			return nil, fmt.Errorf("verify: there is no scenario %q", name)
+		}
+	}
+	return all, nil
+}
+
+// Run runs the scenarios one after the other with c.Kgate on this machine. The
+// error is about the run itself, not about what it found.
+func Run(c Config) (*Report, error) {
+	scenarios, err := c.Scenarios()
+	if err != nil {
+		return nil, err
+	}
+	if c.Pcap != "" {
+		if c.Pcap, err = filepath.Abs(c.Pcap); err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(c.Pcap, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := os.MkdirTemp("", "kgate-verify-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if _, err := Extract(c.Scripts, dir); err != nil {
+		return nil, err
+	}
+	from := time.Now()
+	report := &Report{Scenarios: []Outcome{}, Rows: []Row{}}
+	rows, err := doctor(c.Kgate)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range scenarios {
+		if c.Started != nil {
+			c.Started(s, i+1, len(scenarios))
+		}
+		o := c.one(s, filepath.Join(dir, s.Name+".txtar"))
+		report.Scenarios = append(report.Scenarios, o)
+		if c.Ended != nil {
+			c.Ended(o)
+		}
+	}
+	report.judge(rows, len(c.Only) > 0)
+	report.Seconds = time.Since(from).Seconds()
+	return report, nil
+}
+
+func (c *Config) one(s Scenario, file string) Outcome {
+	o := Outcome{Name: s.Name, Title: s.Title, Proves: append([]string{}, s.Proves...), Evidence: []string{}}
+	from := time.Now()
+	r := runScript(Params(Options{
+		Files: []string{file}, Kgate: c.Kgate, Must: c.Must, Pcap: c.Pcap,
+		Evidence: func(_, line string) { o.Evidence = append(o.Evidence, line) },
+	}))
+	o.Seconds = time.Since(from).Seconds()
+	o.Result, o.Log = r.Result, r.Log
+	switch r.Result {
+	case Skip:
+		o.Reason = r.Reason
+		for name, err := range Conditions() {
+			if strings.Contains(r.Log, "[!"+name+"]") {
+				o.Reason = fmt.Sprintf("%s (%v)", r.Reason, err)
+			}
+		}
+	case Fail:
+		o.Reason = failure(r.Log)
+	}
+	return o
+}
+
+// failure is the line of a script's log that says what went wrong.
+func failure(log string) string {
+	for _, line := range strings.Split(log, "\n") {
+		if _, why, ok := strings.Cut(line, "FAIL: "); ok {
+			return why
+		}
+	}
+	return strings.TrimSpace(log)
+}
+
+// judge compares the scenarios with what doctor said. part is set when only some
+// of them were run: then rows without a scenario do not count.
+func (r *Report) judge(rows []Row, part bool) {
+	r.Verdict = Proven
+	for _, row := range rows {
+		row.By, row.Proven = []string{}, false
+		passed, other := 0, 0
+		for _, o := range r.Scenarios {
+			if !slices.Contains(o.Proves, row.Row) {
+				continue
+			}
+			row.By = append(row.By, o.Name)
+			if o.Result == Pass {
+				passed++
+			} else {
+				other++
+			}
+		}
+		row.Proven = passed > 0 && other == 0
+		if row.Status == "READY" && !row.Proven && !(part && len(row.By) == 0) {
+			r.Verdict = Unproven
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	for _, o := range r.Scenarios {
+		switch {
+		case o.Result == Fail:
+			r.Verdict = Failed
+			return
+		// Asked for by name and not shown is not proven, whatever doctor says.
+		case part && o.Result == Skip:
+			r.Verdict = Unproven
+		}
+	}
+	if len(r.Scenarios) == 0 {
+		r.Verdict = Unproven
+	}
+}
+
+// doctor asks the kgate under test what it claims of this machine. Its status
+// is 1 when something is blocked, which is an answer too.
+func doctor(kgate string) ([]Row, error) {
+	cmd := exec.Command(kgate, "doctor", "--json")
+	cmd.Args[0] = "kgate"
+	cmd.Dir = os.TempDir()
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil && len(out) == 0 {
+		return nil, fmt.Errorf("verify: kgate doctor --json: %w: %s", err, strings.TrimSpace(stderr.String()))
+	}
+	var said struct {
+		Rows []Row `json:"rows"`
+	}
+	if err := json.Unmarshal(out, &said); err != nil {
+		return nil, fmt.Errorf("verify: kgate doctor --json: %w", err)
+	}
+	return said.Rows, nil
+}
