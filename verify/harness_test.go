@@ -54,6 +54,7 @@ func TestHarnessFails(t *testing.T) {
 		{"status of a signal", "status 0 sh -c 'kill -KILL $$'", "exit status 137, want 0"},
 		{"status not a number", "status fail false", "not an exit status"},
 		{"status negated", "status !0 true", "exit status 0, want !0"},
+		{"status negated before", "! status 0 true", "exit status 0, want any but 0"},
 		{"finish", "start a sh -c 'exit 4'\nfinish a 0", "exit status 4, want 0"},
 		{"finish nothing", "finish a 0", "nothing was started"},
 		{"eventually", "eventually -for 50ms exists nothing", "not within"},

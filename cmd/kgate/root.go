@@ -132,5 +132,6 @@ Start with:
 		return &statusError{status: statusUsage, err: fmt.Errorf("%w (see kgate --help)", err)}
 	})
 	root.AddCommand(newRunCommand())
+	root.AddCommand(newVerifyCommand())
 	return root
 }

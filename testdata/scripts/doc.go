@@ -46,7 +46,7 @@
 //	    signal n ended it). Its output is there for stdout and stderr. After
 //	    "lab up" it runs on the lab's machine unless -out is given; exec always
 //	    runs outside. -in FILE is its standard input (stdin FILE works outside
-//	    the lab only). N may be "any", or !N for any status but N.
+//	    the lab only). N may be "any", or !N for any status but N; so is "! status N".
 //
 //	start NAME CMD [ARG...]
 //	    Starts CMD (where status would) and leaves it running. Its output goes
