@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -17,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 	"mvdan.cc/sh/v3/pattern"
 
-	"github.com/kgate-dev/kgate/launcher"
 	"github.com/kgate-dev/kgate/launcher/audit"
 )
 
@@ -66,29 +66,18 @@ Exit status:
 	return cmd
 }
 
-// usageArgs makes a wrong number of arguments the usage error that it is.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return &statusError{status: statusUsage, err: fmt.Errorf("%s: %w (see %s --help)", cmd.Name(), err, cmd.CommandPath())}
-		}
-		return nil
-	}
-}
-
 // logFile is the log that a launch from here would write.
 func logFile() (string, error) {
-	var r launcher.Request
-	if err := r.Here(); err != nil {
-		return "", err
+	home := os.Getenv("HOME")
+	if home == "" {
+		if u, err := user.Current(); err == nil {
+			home = u.HomeDir
+		}
 	}
-	if r.Home == "" {
-		r.Home = r.AccountHome
+	if !filepath.IsAbs(home) {
+		return "", errors.New("log: no home directory (set HOME to an absolute path)")
 	}
-	if r.Home == "" {
-		return "", errors.New("log: no home directory (set HOME)")
-	}
-	return audit.File(r.Home), nil
+	return audit.File(filepath.Clean(home)), nil
 }
 
 // logQuery is which lines to show and how.
