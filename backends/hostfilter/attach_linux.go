@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -43,10 +44,10 @@ func Attach(ctx context.Context, c Config, pid int) (*Filter, error) {
 	if err := c.Tools.check(c.IPv6); err != nil {
 		return nil, err
 	}
-	o := orders{Hosts: c.Hosts, IPv6: c.IPv6, MTU: c.mtu(), Tools: c.Tools, Omit: omitted()}
+	o := orders{Hosts: c.Hosts, IPv6: c.IPv6, MTU: c.mtu(), Tools: c.Tools, Times: filterTimes, Omit: omitted()}
 	var err error
 	if o.Server, err = c.Resolver.reach(c.IPv6); err != nil && c.looksUp() {
-		return nil, fmt.Errorf("look names up in the box: %w: %s", err, resolverMend)
+		return nil, &Fault{RowResolver, err, mendResolver}
 	}
 	if o.Own, err = ownAddresses(); err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func Attach(ctx context.Context, c Config, pid int) (*Filter, error) {
 	}
 	defer ns.Close()
 	o.Net = ns.inode
-	ctx, cancel := context.WithTimeout(ctx, attachWithin)
+	ctx, cancel := context.WithTimeout(ctx, filterTimes.Attach)
 	defer cancel()
 
 	f := &Filter{done: make(chan error, 1), events: make(chan struct{})}
@@ -107,7 +108,7 @@ func (f *Filter) attach(ctx context.Context, c Config, o orders, ns *namespaces,
 	slirp.ExtraFiles = []*os.File{p.readyOut, p.exitIn, ns.user, ns.net}
 	slirp.Env = helperEnv
 	slirp.Dir = "/"
-	if f.slirp, err = start("slirp4netns", slirp); err != nil {
+	if f.slirp, err = start(RowSlirp, slirp); err != nil {
 		return err
 	}
 	if err := mapped(ctx, pid); err != nil {
@@ -119,7 +120,7 @@ func (f *Filter) attach(ctx context.Context, c Config, o orders, ns *namespaces,
 	enter.ExtraFiles = []*os.File{p.ordersIn, p.eventsOut, ns.user, ns.net, self}
 	enter.Env = helperEnv
 	enter.Dir = "/"
-	if f.gate, err = start("the gate", enter); err != nil {
+	if f.gate, err = start(RowEnter, enter); err != nil {
 		return err
 	}
 	p.closeOthers() // or their ends would never come
@@ -141,12 +142,12 @@ func (f *Filter) attach(ctx context.Context, c Config, o orders, ns *namespaces,
 			}
 			slirpGone = f.slirp.gone
 		case <-slirpGone:
-			return f.slirp.fault("before the command started")
+			return slirpFault(f.slirp.fault("before the command started"))
 		case err := <-ready:
 			return err
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return fmt.Errorf("the host filter is not complete after %v", attachWithin)
+				return fault(RowAttach, "", "not complete after %v", filterTimes.Attach)
 			}
 			return ctx.Err()
 		}
@@ -162,7 +163,7 @@ func (f *Filter) give(line []byte, ready *os.File) error {
 	var b [1]byte
 	if n, _ := ready.Read(b[:]); n != 1 {
 		<-f.slirp.gone
-		return f.slirp.fault("before it was ready")
+		return slirpFault(f.slirp.fault("before it was ready"))
 	}
 	f.orders.Write([]byte("tap\n"))
 	return nil
@@ -192,7 +193,7 @@ func (f *Filter) listen(in *os.File, w io.Writer, ready chan<- error) {
 		case eventReady:
 			settle(nil)
 		case eventFault:
-			settle(errors.New(e.Text))
+			settle(&Fault{e.Row, errors.New(e.Text), e.Mend})
 		case eventRefused:
 			// Once each: a program asks many times.
 			if w == nil || said[e] || len(said) == maxSaid {
@@ -203,7 +204,18 @@ func (f *Filter) listen(in *os.File, w io.Writer, ready chan<- error) {
 		}
 	}
 	<-f.gate.gone
-	settle(f.gate.fault("before the filter was complete"))
+	settle(&Fault{RowEnter, f.gate.fault("before the filter was complete"), ""})
+}
+
+// slirpFault finds the row that slirp4netns' own words belong to.
+func slirpFault(err error) error {
+	switch said := err.Error(); {
+	case strings.Contains(said, "/dev/net/tun"), strings.Contains(said, "TUNSETIFF"):
+		return &Fault{RowTun, err, mendTun}
+	case strings.Contains(said, "unrecognized option"), strings.Contains(said, "invalid option"):
+		return &Fault{RowSlirp, err, "install slirp4netns 0.4 or later"}
+	}
+	return &Fault{RowSlirp, err, "run slirp4netns by hand to see more"}
 }
 
 // maxSaid is how many different refusals one launch prints.
@@ -221,9 +233,9 @@ func (f *Filter) watch() {
 	var err error
 	select {
 	case <-f.gate.gone:
-		err = f.gate.fault("while the command ran: lookups fail from now on, no other address opens")
+		err = fmt.Errorf("the gate: %w: names are not looked up any more", f.gate.fault("while the command ran"))
 	case <-f.slirp.gone:
-		err = f.slirp.fault("while the command ran: the command has no network from now on")
+		err = fmt.Errorf("slirp4netns: %w: the command has no network any more", f.slirp.fault("while the command ran"))
 	}
 	if !f.closing.Load() {
 		f.done <- err
@@ -245,9 +257,15 @@ func (f *Filter) Close() {
 				p.Close()
 			}
 		}
-		for _, c := range []*child{f.gate, f.slirp} {
+		helpers := []*child{f.gate, f.slirp}
+		for _, c := range helpers {
 			if c != nil {
-				c.end()
+				c.cmd.Process.Kill()
+			}
+		}
+		for _, c := range helpers {
+			if c != nil {
+				<-c.gone
 			}
 		}
 	})

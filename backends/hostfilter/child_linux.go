@@ -41,7 +41,7 @@ func start(name string, cmd *exec.Cmd) (*child, error) {
 	started := make(chan error)
 	starter() <- func() { started <- cmd.Start() }
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
+		return nil, fault(name, "", "start: %w", err)
 	}
 	go func() {
 		cmd.Wait()
@@ -54,9 +54,9 @@ func start(name string, cmd *exec.Cmd) (*child, error) {
 func (c *child) fault(before string) error {
 	how := c.cmd.ProcessState.String()
 	if said := words(c.stderr.String()); said != "" {
-		return fmt.Errorf("%s ended %s: %s (%s)", c.name, before, said, how)
+		return fmt.Errorf("it ended %s: %s (%s)", before, said, how)
 	}
-	return fmt.Errorf("%s ended %s: %s", c.name, before, how)
+	return fmt.Errorf("it ended %s: %s", before, how)
 }
 
 // end kills the process and waits for it.

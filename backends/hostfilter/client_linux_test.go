@@ -70,6 +70,23 @@ func clientMain(steps []string) int {
 				n, err = io.Copy(io.Discard, c)
 				got = fmt.Sprintf("%d MiB in %d ms", n>>20, time.Since(began).Milliseconds())
 			}
+		case "loopback": // ADDR: a server of the box's own
+			var ln net.Listener
+			if ln, err = net.Listen("tcp", f[1]); err != nil {
+				break
+			}
+			go func() {
+				if c, err := ln.Accept(); err == nil {
+					fmt.Fprintln(c, "hello")
+					c.Close()
+				}
+			}()
+			var c net.Conn
+			if c, err = net.DialTimeout("tcp", f[1], 3*time.Second); err == nil {
+				got, err = bufio.NewReader(c).ReadString('\n')
+				c.Close()
+			}
+			ln.Close()
 		case "join": // GROUP: a membership report is the kernel's own packet
 			var c *net.UDPConn
 			ifi, e := net.InterfaceByName(Device)

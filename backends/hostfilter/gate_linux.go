@@ -53,7 +53,8 @@ func Gate() int {
 	go g.report(out, flushed)
 	err = g.serve(in)
 	if err != nil {
-		g.events <- event{Kind: eventFault, Text: err.Error()}
+		f := asFault(err)
+		g.events <- event{Kind: eventFault, Text: f.Err.Error(), Row: f.Row, Mend: f.Mend}
 	}
 	close(g.events)
 	<-flushed
@@ -126,6 +127,7 @@ func (g *gate) serve(in *os.File) error {
 		return err
 	}
 	g.config = Config{Hosts: g.orders.Hosts, IPv6: g.orders.IPv6}
+	filterTimes = g.orders.Times
 	leaveOut(g.orders.Omit)
 
 	tap, gone := make(chan struct{}), make(chan struct{})
@@ -179,13 +181,18 @@ func (g *gate) setUp(tap, gone <-chan struct{}) error {
 	if g.bare {
 		// Made before the default was set, perhaps.
 		if err := withoutIPv6(Device); err != nil {
-			return fmt.Errorf("close IPv6: %w", err)
+			return fault(RowFilter6, mendFilter, "IPv6 cannot be turned off: %w", err)
 		}
 	}
 	if err := configure(g.orders.MTU, g.orders.IPv6); err != nil {
 		return err
 	}
+	proven := make(chan error, 1)
+	go func() { proven <- g.prove() }()
 	if err := g.resolve(); err != nil {
+		return err
+	}
+	if err := <-proven; err != nil {
 		return err
 	}
 	go g.table.run(gone)
@@ -208,19 +215,19 @@ func (g *gate) restore() (map[int]changer, error) {
 	}
 	wg.Wait()
 	if e4 != nil {
-		return nil, fmt.Errorf("install the packet filter: %w", e4)
+		return nil, &Fault{RowFilter, e4, mendFilter}
 	}
 	filters := map[int]changer{4: r4}
 	switch {
 	case e6 == nil && g.orders.IPv6:
 		filters[6] = r6
 	case e6 != nil && g.orders.IPv6:
-		return nil, fmt.Errorf("install the packet filter for IPv6: %w", e6)
+		return nil, &Fault{RowFilter6, e6, mendFilter6}
 	case e6 != nil:
 		// Devices that are made later start with the default's value.
 		g.bare = true
 		if err := withoutIPv6("default"); err != nil {
-			return nil, fmt.Errorf("close IPv6: %w; and %w", e6, err)
+			return nil, fault(RowFilter6, mendFilter, "%w; and IPv6 cannot be turned off otherwise: %w", e6, err)
 		}
 	}
 	return filters, nil
@@ -303,11 +310,12 @@ func (g *gate) resolve() error {
 			qs = append(qs, &question{name: name, qtype: dns.TypeAAAA})
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), resolveWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), filterTimes.Resolve)
 	defer cancel()
 	g.up.askAll(ctx, qs)
 
 	var faults []string
+	row, mend := RowHosts, mendHosts
 	requests := make([]openRequest, 0, len(qs))
 	for _, q := range qs {
 		addrs, bad := g.names.sift(&q.answer)
@@ -319,17 +327,18 @@ func (g *gate) resolve() error {
 			requests = append(requests, request(addrs, l.ports(q.name), q.ttl))
 		case q.qtype == dns.TypeAAAA: // a name need not have one
 		case errors.Is(q.err, errSilent):
-			faults = append(faults, fmt.Sprintf("host %s: the resolver did not answer within %v", q.name, resolveWithin))
+			row, mend = RowResolver, mendResolver
+			faults = append(faults, fmt.Sprintf("%s: no answer within %v", q.name, filterTimes.Resolve))
 		case q.err != nil:
-			faults = append(faults, fmt.Sprintf("host %s: %v", q.name, q.err))
+			faults = append(faults, fmt.Sprintf("%s: %v", q.name, q.err))
 		case len(bad) > 0:
-			faults = append(faults, fmt.Sprintf("host %s: %s: list the address itself if that is meant", q.name, strings.Join(bad, "; ")))
+			faults = append(faults, fmt.Sprintf("%s: %s, which opens only when the address itself is listed", q.name, strings.Join(bad, "; ")))
 		default:
-			faults = append(faults, fmt.Sprintf("host %s %s", q.name, q.result(q.qtype)))
+			faults = append(faults, fmt.Sprintf("%s %s", q.name, q.result(q.qtype)))
 		}
 	}
 	if len(faults) > 0 {
-		return errors.New(some(faults, 8))
+		return &Fault{row, errors.New(some(faults, 8)), mend}
 	}
 	return g.table.openAll(requests)
 }

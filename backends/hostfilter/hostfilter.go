@@ -54,18 +54,23 @@ const mark = 0x6b67
 // take a capability over the namespace, so no command can sit there instead.
 const gatePort = 53
 
-// Test hooks.
-var (
-	// grace is how long an address stays open after its TTL has run out: the
+// times are the durations that a filter keeps to.
+type times struct {
+	// Grace is how long an address stays open after its TTL has run out: the
 	// time between a program's lookup and its connection.
-	grace = 60 * time.Second
-	// sweep is how often addresses whose time is over are closed.
-	sweep = 5 * time.Second
-	// resolveWithin bounds the lookups of a launch, all of them together.
-	resolveWithin = 5 * time.Second
-	// attachWithin bounds Attach: a tool that hangs must not hang the launch.
-	attachWithin = 30 * time.Second
-)
+	Grace time.Duration
+	// Sweep is how often addresses whose time is over are closed.
+	Sweep time.Duration
+	// Resolve bounds the lookups of a launch, all of them together, and each
+	// lookup of the command.
+	Resolve time.Duration
+	// Attach bounds the making of the filter: a tool that hangs must not hang
+	// the launch.
+	Attach time.Duration
+}
+
+// The times of every filter. A test hook: the gate gets them with its orders.
+var filterTimes = times{Grace: 60 * time.Second, Sweep: 5 * time.Second, Resolve: 5 * time.Second, Attach: 30 * time.Second}
 
 // Config is what one filter is made from.
 type Config struct {

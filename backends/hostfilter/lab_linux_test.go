@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,9 @@ const (
 var internetAddrs = []string{resolverAddr, webAddr, otherAddr, thirdAddr}
 
 func TestMain(m *testing.M) {
+	leaveOut = func(names []string) {
+		omit = func(name string) bool { return slices.Contains(names, name) }
+	}
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case GateName:
@@ -148,7 +152,6 @@ func (l *lab) set() error {
 	if err := os.Chmod(l.dir, 0o755); err != nil {
 		return err
 	}
-	// The internet's default route leads back: a stray packet is seen, not lost.
 	real, err := filepath.EvalSymlinks("/etc/resolv.conf")
 	if err != nil {
 		return err
@@ -159,6 +162,15 @@ func (l *lab) set() error {
 	}
 	if err := unix.Mount(conf, real, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("bind resolv.conf: %w", err)
+	}
+	for _, addr := range []string{machineAddr, "127.0.0.1"} {
+		for _, port := range []string{"7777", "7778"} {
+			ln, err := net.Listen("tcp", net.JoinHostPort(addr, port))
+			if err != nil {
+				return err
+			}
+			go web(ln, "machine")
+		}
 	}
 	return l.serve()
 }
@@ -363,7 +375,10 @@ type launchOrders struct {
 	Config  Config
 	Argv    []string
 	Verbose bool
-	Said    string // a file for what Done says
+	Times   bool // say on stderr how long each step took
+	Bare    bool // no filter: slirp4netns alone
+	Waits   times
+	Omit    []string // rules to leave out
 }
 
 // launchMain is the stand-in for kgate: a bwrap box, the filter, the command.
@@ -376,15 +391,25 @@ func launchMain(arg string) int {
 	if o.Verbose {
 		o.Config.Verbose = os.Stderr
 	}
+	if o.Waits != (times{}) {
+		filterTimes = o.Waits
+	}
+	omitted = func() []string { return o.Omit }
+	leaveOut(o.Omit)
 	var err error
 	if o.Config.Resolver, err = HostResolver(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 125
 	}
+	t0 := time.Now()
 	b, err := startBox(o.Argv, os.Stdout, os.Stderr)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 125
+	}
+	t1 := time.Now()
+	if o.Bare {
+		return bare(b, t0)
 	}
 	f, err := Attach(context.Background(), o.Config, b.pid)
 	if err != nil {
@@ -396,13 +421,48 @@ func launchMain(arg string) int {
 		fmt.Fprintln(os.Stderr, "kgate:", err)
 		return 125
 	}
+	t2 := time.Now()
 	b.release()
 	go func() {
 		err := <-f.Done()
 		fmt.Fprintln(os.Stderr, "done:", err)
 	}()
 	b.cmd.Wait()
+	t3 := time.Now()
 	f.Close()
+	if o.Times {
+		fmt.Fprintf(os.Stderr, "times %v %v %v %v\n", t1.Sub(t0), t2.Sub(t1), t3.Sub(t2), time.Since(t3))
+	}
+	return b.cmd.ProcessState.ExitCode()
+}
+
+// bare is what a launch is measured against: slirp4netns, configured by itself,
+// and the command released when it says that it is ready.
+func bare(b *box, t0 time.Time) int {
+	ns, err := openNamespaces(b.pid)
+	if err != nil {
+		return 125
+	}
+	p, err := newPipes()
+	if err != nil {
+		return 125
+	}
+	cmd := exec.Command("slirp4netns", "--configure", "--disable-host-loopback", "--mtu=65520", "--ready-fd=3", "--exit-fd=4",
+		"--userns-path=/proc/self/fd/5", "--netns-type=path", "/proc/self/fd/6", Device)
+	cmd.ExtraFiles = []*os.File{p.readyOut, p.exitIn, ns.user, ns.net}
+	s, err := start("slirp4netns", cmd)
+	if err != nil {
+		return 125
+	}
+	p.closeOthers()
+	p.readyIn.Read(make([]byte, 1))
+	t2 := time.Now()
+	b.release()
+	b.cmd.Wait()
+	t3 := time.Now()
+	p.exitOut.Close()
+	s.end()
+	fmt.Fprintf(os.Stderr, "times %v %v %v\n", t2.Sub(t0), t3.Sub(t2), time.Since(t3))
 	return b.cmd.ProcessState.ExitCode()
 }
 

@@ -16,6 +16,10 @@ const (
 	maxWaiting = 256 // waiting for one of those places
 )
 
+// proofName is a name that the gate itself asks for, see prove. Its top-level
+// domain is reserved to not exist (RFC 6761).
+const proofName = "gate.kgate.invalid"
+
 // asker asks the resolver; upstream is the one that does it with packets.
 type asker interface {
 	ask(ctx context.Context, name string, qtype uint16) (answer, error)
@@ -76,6 +80,8 @@ func (n *names) reply(q *dns.Msg) *dns.Msg {
 	name := plain(question.Name)
 	ports := n.list.ports(question.Name)
 	switch {
+	case name == proofName:
+		return deny(m, dns.RcodeNameError, proofName)
 	case len(ports) == 0:
 		// Not REFUSED: a C library takes that for a fault of the server, asks
 		// again, and calls the failure temporary.
@@ -105,7 +111,7 @@ func (n *names) reply(q *dns.Msg) *dns.Msg {
 // addresses asks the resolver, opens what it says and answers with that.
 func (n *names) addresses(m *dns.Msg, asked string, qtype uint16, ports []uint16) *dns.Msg {
 	name := plain(asked)
-	ctx, cancel := context.WithTimeout(context.Background(), resolveWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), filterTimes.Resolve)
 	defer cancel()
 	select {
 	case n.queue <- struct{}{}:

@@ -30,7 +30,8 @@ type orders struct {
 	Server netip.Addr   // where the resolver is reached; zero: nowhere
 	Own    []netip.Addr // the host's own addresses
 	Net    uint64       // the inode of the network namespace to be filtered
-	Omit   []string     `json:",omitempty"` // for the mutants' build alone
+	Times  times
+	Omit   []string `json:",omitempty"` // for the mutants' build alone
 }
 
 // event is one line from the gate.
@@ -38,6 +39,8 @@ type event struct {
 	Kind string // one of the below
 	Name string `json:",omitempty"`
 	Text string `json:",omitempty"`
+	Row  string `json:",omitempty"` // of a fault
+	Mend string `json:",omitempty"`
 }
 
 // The kinds of event.

@@ -25,7 +25,7 @@ func HostResolver() (Resolver, error) {
 	return parseResolvers(string(data)), nil
 }
 
-// parseResolvers reads resolv.conf(5) as libslirp does: lines that start with
+// parseResolvers reads resolv.conf(5) as slirp4netns' library does: lines that start with
 // "nameserver", one address each, a zone cut off.
 func parseResolvers(text string) Resolver {
 	var r Resolver
@@ -64,6 +64,3 @@ func (r Resolver) reach(ipv6 bool) (netip.Addr, error) {
 	}
 	return DNS6, nil
 }
-
-// resolverMend is what doctor advises when reach fails.
-const resolverMend = "put a name server with an IPv4 address, 127.0.0.1 included, first in /etc/resolv.conf"

@@ -71,7 +71,7 @@ func (t *table) openAll(requests []openRequest) error {
 
 // run serves open and closes what is over, until stop is closed.
 func (t *table) run(stop <-chan struct{}) {
-	tick := time.NewTicker(sweep)
+	tick := time.NewTicker(filterTimes.Sweep)
 	defer tick.Stop()
 	for {
 		select {
@@ -121,7 +121,7 @@ func (t *table) serve(requests []openRequest) {
 	for _, r := range requests {
 		if err == nil {
 			for _, k := range r.keys {
-				if end := now.Add(r.ttl + grace); end.After(t.until[k]) && !t.fixed[k] {
+				if end := now.Add(r.ttl + filterTimes.Grace); end.After(t.until[k]) && !t.fixed[k] {
 					t.until[k] = end
 				}
 			}

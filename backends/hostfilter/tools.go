@@ -1,7 +1,6 @@
 package hostfilter
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,25 +17,25 @@ type Tools struct {
 	Restore, Restore6 []string
 }
 
-// FindTools looks the programs up on PATH and in the system directories, which
-// an ordinary user's PATH often lacks. No program is run.
+// FindTools looks the programs up on PATH, and those of iptables also where
+// distributions put them, which an ordinary user's PATH often lacks. No program
+// is run.
 func FindTools() Tools {
 	return Tools{
-		Slirp:    find("slirp4netns"),
-		Nsenter:  find("nsenter"),
+		Slirp:    find("slirp4netns", nil),
+		Nsenter:  find("nsenter", nil),
 		Restore:  findAll("iptables-restore", "iptables-nft-restore", "iptables-legacy-restore"),
 		Restore6: findAll("ip6tables-restore", "ip6tables-nft-restore", "ip6tables-legacy-restore"),
 	}
 }
 
-// systemDirs are where distributions put these programs.
-var systemDirs = []string{"/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/bin", "/bin"}
+var systemDirs = []string{"/usr/sbin", "/sbin", "/usr/local/sbin"}
 
-func find(name string) string {
+func find(name string, dirs []string) string {
 	if p, err := exec.LookPath(name); err == nil && filepath.IsAbs(p) {
 		return p
 	}
-	for _, dir := range systemDirs {
+	for _, dir := range dirs {
 		p := filepath.Join(dir, name)
 		if i, err := os.Stat(p); err == nil && i.Mode().IsRegular() && i.Mode()&0o111 != 0 {
 			return p
@@ -48,7 +47,7 @@ func find(name string) string {
 func findAll(names ...string) []string {
 	var paths []string
 	for _, n := range names {
-		if p := find(n); p != "" {
+		if p := find(n, systemDirs); p != "" {
 			paths = append(paths, p)
 		}
 	}
@@ -60,17 +59,13 @@ func findAll(names ...string) []string {
 func (t Tools) check(ipv6 bool) error {
 	switch {
 	case t.Slirp == "":
-		return missing("slirp4netns", "slirp4netns")
+		return missing(RowSlirp, "slirp4netns")
 	case t.Nsenter == "":
-		return missing("nsenter", "util-linux")
+		return missing(RowEnter, "util-linux")
 	case len(t.Restore) == 0:
-		return missing("iptables-restore", "iptables")
+		return missing(RowFilter, "iptables")
 	case ipv6 && len(t.Restore6) == 0:
-		return missing("ip6tables-restore", "iptables")
+		return missing(RowFilter6, "iptables")
 	}
 	return nil
-}
-
-func missing(program, pkg string) error {
-	return fmt.Errorf("%s is not installed: install the package %s", program, pkg)
 }
