@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -22,6 +23,7 @@ type Config struct {
 	Pcap    string   // directory for what the captures saw, or ""
 
 	// Started and Ended, if not nil, are told of each scenario.
+	// They are never called at the same time.
 	Started func(s Scenario, number, of int)
 	Ended   func(r Outcome)
 }
@@ -104,7 +106,7 @@ func (c *Config) Scenarios() ([]Scenario, error) {
 	return all, nil
 }
 
-// Run runs the scenarios one after the other with c.Kgate on this machine. The
+// Run runs the scenarios with c.Kgate on this machine, a few at a time. The
 // error is about the run itself, not about what it found.
 func Run(c Config) (*Report, error) {
 	scenarios, err := c.Scenarios()
@@ -133,28 +135,61 @@ func Run(c Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, s := range scenarios {
-		if c.Started != nil {
-			c.Started(s, i+1, len(scenarios))
-		}
-		o := c.one(s, filepath.Join(dir, s.Name+".txtar"))
-		report.Scenarios = append(report.Scenarios, o)
-		if c.Ended != nil {
-			c.Ended(o)
-		}
-	}
+	report.Scenarios = c.all(scenarios, dir)
 	report.judge(rows, len(c.Only) > 0)
 	report.Seconds = time.Since(from).Seconds()
 	return report, nil
 }
 
+// patience is how long one scenario may take.
+const patience = 2 * time.Minute
+
+// atOnce is how many scenarios run at a time: they mostly wait.
+const atOnce = 3
+
+// all runs the scenarios and returns what became of them, in their order.
+func (c *Config) all(scenarios []Scenario, dir string) []Outcome {
+	out := make([]Outcome, len(scenarios))
+	var next, telling sync.Mutex
+	var workers sync.WaitGroup
+	number := 0
+	for range atOnce {
+		workers.Go(func() {
+			for {
+				next.Lock()
+				i := number
+				number++
+				next.Unlock()
+				if i >= len(scenarios) {
+					return
+				}
+				telling.Lock()
+				if c.Started != nil {
+					c.Started(scenarios[i], i+1, len(scenarios))
+				}
+				telling.Unlock()
+				out[i] = c.one(scenarios[i], filepath.Join(dir, scenarios[i].Name+".txtar"))
+				telling.Lock()
+				if c.Ended != nil {
+					c.Ended(out[i])
+				}
+				telling.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	return out
+}
+
 func (c *Config) one(s Scenario, file string) Outcome {
 	o := Outcome{Name: s.Name, Title: s.Title, Proves: append([]string{}, s.Proves...), Evidence: []string{}}
 	from := time.Now()
-	r := runScript(Params(Options{
+	p := Params(Options{
 		Files: []string{file}, Kgate: c.Kgate, Must: c.Must, Pcap: c.Pcap,
 		Evidence: func(_, line string) { o.Evidence = append(o.Evidence, line) },
-	}))
+	})
+	p.Deadline = from.Add(patience)
+	r := runScript(p)
 	o.Seconds = time.Since(from).Seconds()
 	o.Result, o.Log = r.Result, r.Log
 	switch r.Result {
