@@ -1,0 +1,34 @@
+package terminal
+
+import (
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	ioctlGetModes = unix.TIOCGETA
+	ioctlSetModes = unix.TIOCSETA
+)
+
+// quietly calls f with SIGTTOU ignored, so that f may change a terminal from
+// its background.
+func quietly(f func() error) error {
+	signal.Ignore(syscall.SIGTTOU)
+	defer signal.Reset(syscall.SIGTTOU)
+	for {
+		if err := f(); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// closeOthers marks every descriptor from n on to be closed when a program is
+// executed.
+func closeOthers(n int) error {
+	for ; n < 1024; n++ {
+		syscall.CloseOnExec(n)
+	}
+	return nil
+}

@@ -1,0 +1,306 @@
+// Package terminal gives the command a terminal of its own when the person has
+// one, and carries what is typed and what is shown between the two, masked.
+//
+// The command never gets the person's terminal itself: it could read what is
+// typed after it, change its modes for good, and print past the mask. It gets a
+// pseudo-terminal, and a small stage of kgate's own in the box makes that the
+// controlling terminal of a session of its own, so that Ctrl-C, Ctrl-Z, Ctrl-\
+// and a shell's job control work as without kgate.
+//
+// kgate takes the person's terminal (raw modes, reading keys) at once when
+// stdin and stdout are terminals and kgate is in the foreground. Otherwise it
+// takes it when the command first asks for it: in "kgate run -- CMD | less"
+// the keys are less's. The command then starts in the background of its
+// terminal, where reading stops it with SIGTTIN, and that is how it asks.
+//
+// Between the stage and the session go single bytes on a socket; see protocol.
+// The person's modes come back when the session is closed, whatever ended the
+// command. Only SIGKILL of kgate itself leaves them as they are: nothing runs
+// then that could restore them ("stty sane" does).
+package terminal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"github.com/kgate-dev/kgate/launcher/mask"
+)
+
+// hold is how long text that may be the start of a secret waits for more
+// before its public part is shown. Programs that write a line in pieces write
+// them within microseconds.
+const hold = time.Millisecond
+
+// linger is how long output of a box that is gone is awaited, when it does not
+// end by itself.
+const linger = 100 * time.Millisecond
+
+// Session is the person's terminal and the command's, and what goes between.
+type Session struct {
+	master  *os.File // ours
+	slave   *os.File // the command's
+	control *os.File // ours
+	stage   *os.File // the stage's end of control
+
+	tty  *os.File // the person's terminal, for keys, modes and size
+	own  bool     // tty was opened here
+	out  *os.File // the person's terminal, for output
+	both bool     // stdin and stdout are terminals
+
+	mu      sync.Mutex
+	saved   unix.Termios // the person's modes, when raw
+	raw     bool
+	wanted  bool // the command has asked for the terminal
+	closed  bool
+	wake    [2]int // a pipe: a byte, or its end, ends the wait for keys
+	reading chan bool
+
+	signals chan os.Signal
+	done    chan struct{} // closed when the output has ended
+	gone    chan struct{} // closed when the session is
+	screen  screen
+	clean   bool // the stage has reported an ordinary exit
+	failure error
+}
+
+// Terminal says whether f is a terminal.
+func Terminal(f *os.File) bool {
+	if f == nil {
+		return false
+	}
+	_, err := getModes(f)
+	return err == nil
+}
+
+// Open makes a terminal for the command, with the size and the modes of the
+// person's. It returns nil and no error when none of the files is a terminal.
+// The person's terminal is not touched before Relay.
+func Open(in, out, errs *os.File) (*Session, error) {
+	s := &Session{both: Terminal(in) && Terminal(out), gone: make(chan struct{})}
+	for _, f := range []*os.File{out, errs, in} {
+		if s.out == nil && Terminal(f) {
+			s.out = f
+		}
+	}
+	if s.out == nil {
+		return nil, nil
+	}
+	s.tty = s.out
+	if Terminal(in) {
+		s.tty = in
+	} else if f, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0); err == nil {
+		s.tty, s.own = f, true
+	}
+	var err error
+	if s.master, s.slave, err = pty.Open(); err != nil {
+		s.release()
+		return nil, fmt.Errorf("make a terminal for the command: %w", err)
+	}
+	s.slave.Fd() // makes it blocking, as programs expect a terminal to be
+	if modes, err := getModes(s.tty); err == nil {
+		setModes(s.slave, modes)
+	}
+	s.resize()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+		syscall.SetNonblock(fds[0], true)
+		s.control = os.NewFile(uintptr(fds[0]), "terminal control")
+		s.stage = os.NewFile(uintptr(fds[1]), "terminal control")
+		err = unix.Pipe(s.wake[:])
+	}
+	if err != nil {
+		s.release()
+		return nil, fmt.Errorf("make the terminal's control socket: %w", err)
+	}
+	syscall.CloseOnExec(s.wake[0])
+	syscall.CloseOnExec(s.wake[1])
+	return s, nil
+}
+
+// Stream returns what the command gets in f's place: its terminal when f is
+// one, else f.
+func (s *Session) Stream(f *os.File) *os.File {
+	if s != nil && Terminal(f) {
+		return s.slave
+	}
+	return f
+}
+
+// Control is the descriptor that the stage inherits and that its first argument
+// names.
+func (s *Session) Control() *os.File { return s.stage }
+
+// Relay is called when the stage has been started. It takes the terminal,
+// carries what is typed and what is shown, and returns when the command's side
+// is closed for good. Signals that job control and the terminal's size need
+// (SIGTSTP, SIGCONT, SIGWINCH) are the session's meanwhile; all others are the
+// caller's to forward to the stage, which passes them on.
+func (s *Session) Relay(rules *mask.Rules) error {
+	s.slave.Close()
+	s.stage.Close()
+	s.done = make(chan struct{})
+	s.reading = make(chan bool, 1)
+	s.signals = make(chan os.Signal, 16)
+	signal.Notify(s.signals, syscall.SIGCONT, syscall.SIGWINCH)
+	if !signal.Ignored(syscall.SIGTSTP) {
+		signal.Notify(s.signals, syscall.SIGTSTP)
+	}
+	defer signal.Stop(s.signals)
+	messages := make(chan [2]byte)
+	go s.listen(messages)
+	go s.keys()
+	loop := make(chan struct{})
+	go func() {
+		defer close(loop)
+		s.resume()
+		s.loop(messages)
+	}()
+	err := s.show(rules)
+	close(s.done)
+	<-loop
+	return err
+}
+
+// show copies the command's output to the person's terminal.
+func (s *Session) show(rules *mask.Rules) error {
+	w := rules.Writer(writer(fd(s.out)))
+	buf := make([]byte, 64<<10)
+	idle := false // nothing came since the last look after Drain
+	for {
+		if w.Held() {
+			s.master.SetReadDeadline(time.Now().Add(hold))
+		}
+		n, err := s.master.Read(buf)
+		if n > 0 {
+			idle = false
+			s.screen.see(buf[:n])
+			if _, err := w.Write(buf[:n]); err != nil {
+				return s.shown(err)
+			}
+		}
+		switch {
+		case err == nil:
+			s.await(time.Time{})
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if s.await(time.Time{}) {
+				if err := w.Release(); err != nil {
+					return s.shown(err)
+				}
+				break
+			}
+			if idle {
+				return s.shown(w.Close())
+			}
+			// The time may have passed while the person's terminal was slow:
+			// look once more.
+			idle = true
+			s.master.SetReadDeadline(time.Now().Add(linger / 2))
+		case errors.Is(err, syscall.EIO), err == io.EOF:
+			// EIO is how Linux says that nobody has the other side open.
+			return s.shown(w.Close())
+		default:
+			w.Close()
+			return fmt.Errorf("read the command's terminal: %w", err)
+		}
+	}
+}
+
+// await sets the time until which output is awaited, and returns true, unless
+// Drain has set one for good.
+func (s *Session) await(t time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.master.SetReadDeadline(t)
+	return true
+}
+
+// shown judges an error of writing to the person's terminal. A terminal that
+// has gone away is not an error: SIGHUP says so to the command.
+func (s *Session) shown(err error) error {
+	if err == nil || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return fmt.Errorf("write to the terminal: %w", err)
+}
+
+// Drain is called when the command and all its box are gone: what is left of
+// the output is shown, and Relay returns even if a stranger holds the
+// command's terminal open.
+func (s *Session) Drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.master != nil {
+		s.master.SetReadDeadline(time.Now().Add(linger))
+	}
+}
+
+// Failure is why the stage could not execute the command, or nil: an
+// *ExecError. It is known when Relay has returned.
+func (s *Session) Failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failure
+}
+
+// Close gives the person's terminal back as it was and releases everything. It
+// may be called at any time, and again.
+func (s *Session) Close() error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.giveBack()
+	if s.master != nil && !s.clean {
+		// Killed in the middle of a full screen: no program is left to undo it.
+		if undo := s.screen.undo(); undo != "" {
+			writer(fd(s.out)).Write([]byte(undo))
+		}
+	}
+	s.release()
+	return err
+}
+
+// release closes what is open.
+func (s *Session) release() {
+	for _, f := range []**os.File{&s.master, &s.slave, &s.control, &s.stage} {
+		if *f != nil {
+			(*f).Close()
+			*f = nil
+		}
+	}
+	select {
+	case <-s.gone:
+	default:
+		close(s.gone)
+	}
+	if s.own {
+		s.tty.Close()
+		s.own = false
+	}
+	if s.wake[1] != 0 {
+		unix.Close(s.wake[1]) // keys sees its end, and closes the other
+		s.wake[1] = 0
+		if s.reading == nil {
+			unix.Close(s.wake[0])
+		} else {
+			close(s.reading)
+			s.reading = nil
+		}
+	}
+}
