@@ -3,6 +3,7 @@ package policy
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 )
@@ -32,7 +33,7 @@ func (p *Policy) programDirs(env []string) []string {
 			return
 		}
 		seen[dir] = true
-		if !sure && !p.shown(dir) {
+		if !sure && foreign(dir) && !p.shown(dir) {
 			return
 		}
 		real, err := filepath.EvalSymlinks(dir)
@@ -63,6 +64,20 @@ func (p *Policy) programDirs(env []string) []string {
 	return dirs
 }
 
+// hidesHome is whether the box shows nothing of home but what is allowed.
+var hidesHome = runtime.GOOS == "linux"
+
+// foreign reports whether a directory is where drives are mounted, which can
+// be slow to look at. The box does not show these unless they are allowed.
+func foreign(dir string) bool {
+	for _, d := range []string{"/mnt", "/media", "/run", "/Volumes"} {
+		if within(dir, d) {
+			return true
+		}
+	}
+	return false
+}
+
 // shown reports whether a directory can be in the box.
 func (p *Policy) shown(dir string) bool {
 	if within(dir, p.Project) {
@@ -73,17 +88,15 @@ func (p *Policy) shown(dir string) bool {
 			return true
 		}
 	}
-	for _, h := range p.Homes {
+	if !hidesHome {
+		return !foreign(dir)
+	}
+	for _, h := range append([]string{"/tmp", "/home", "/root"}, p.Homes...) {
 		if within(dir, h) {
 			return false
 		}
 	}
-	for _, d := range []string{"/mnt", "/media", "/run", "/tmp", "/home", "/root", "/Users", "/Volumes"} {
-		if within(dir, d) {
-			return false
-		}
-	}
-	return true
+	return !foreign(dir)
 }
 
 // Locate finds the files that the denied words stand for: each name in each of

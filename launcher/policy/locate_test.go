@@ -207,8 +207,13 @@ func TestLoadFillsPrograms(t *testing.T) {
 	inKit := tool(w.home + "/kit/bin")
 	inOther := tool(w.home + "/other/deep")
 	hidden := tool(w.home + "/hidden/bin")
+	// A link in the hidden home to a directory that the box shows.
+	linked := tool(w.project + "/linked")
+	if err := os.Symlink(filepath.Dir(linked), w.home+"/link"); err != nil {
+		t.Fatal(err)
+	}
 	o := w.options()
-	o.Env = []string{"X=1", "PATH=" + strings.Join([]string{"", ".", "/usr/bin", filepath.Dir(inProject), filepath.Dir(inOther), filepath.Dir(hidden)}, ":")}
+	o.Env = []string{"X=1", "PATH=" + strings.Join([]string{"", ".", "/usr/bin", filepath.Dir(inProject), filepath.Dir(inOther), filepath.Dir(hidden), w.home + "/link"}, ":")}
 	p, err := Load(o)
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +225,7 @@ func TestLoadFillsPrograms(t *testing.T) {
 	if found[real] != "sh" {
 		t.Errorf("%s is not among %v", real, found)
 	}
-	for name, want := range map[string]bool{inProject: true, inKit: true, inOther: true, hidden: false} {
+	for name, want := range map[string]bool{inProject: true, inKit: true, inOther: true, linked: true, hidden: !hidesHome} {
 		if _, ok := found[name]; ok != want {
 			t.Errorf("%s found: %v, want %v", name, ok, want)
 		}

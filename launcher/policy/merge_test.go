@@ -193,7 +193,7 @@ func TestFlagErrors(t *testing.T) {
 
 func TestOrigins(t *testing.T) {
 	w := newWorld(t)
-	user := w.user("version: 1\nallow:\n  hosts:\n    - a.test\n    - b.test\n  paths:\n    - ~/x\n    - path: ~/y\n      write: true\n")
+	user := w.user("version: 1\nallow:\n  hosts:\n    - a.test\n    - b.test\n  paths:\n    - ~/x\n    - path: ~/y\n      write: true\n    - ~/x\n")
 	project := w.proj("deny:\n  exec: [npm,\n    make]\n")
 	o := w.options()
 	o.AllowNets, o.AllowPaths = []string{"c.test"}, []string{"/d"}

@@ -21,6 +21,14 @@ func TestWorkingDirectoryRefused(t *testing.T) {
 		}
 		return name
 	}
+	far, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	farLink := filepath.Join(far, "home")
+	if err := os.Symlink(w.home, farLink); err != nil {
+		t.Fatal(err)
+	}
 	account := w.mkdir(top, "account")
 	w.mkdir(account, "proj")
 	w.mkdir(w.home, ".kgate", "run")
@@ -40,6 +48,7 @@ func TestWorkingDirectoryRefused(t *testing.T) {
 		{"above home by a link", link(top, "self"), w.home, w.home, "contains the home directory"},
 		{"home named by a link", w.home, link(w.home, "homelink"), "", "is the home directory"},
 		{"above a home named by a link", top, filepath.Join(top, "homelink"), "", "contains the home directory"},
+		{"above the home that a link elsewhere leads to", top, farLink, "", "contains the home directory"},
 		{"$HOME elsewhere, in the account's home", account, w.home, account, "is the home directory"},
 		{"$HOME elsewhere, in $HOME", w.home, w.home, account, "is the home directory"},
 		{"$HOME elsewhere, in a project", account + "/proj", w.home, account, ""},
@@ -241,6 +250,23 @@ func TestForeignDirectoryIsNoProject(t *testing.T) {
 	}
 	if p.Project != src || p.ProjectFile != "" {
 		t.Errorf("project %q, file %q", p.Project, p.ProjectFile)
+	}
+	// It does not end the search for a project around it either.
+	w.write(filepath.Join(w.project, "src", ".git", "HEAD"), "x")
+	if owner == 12345 {
+		if err := os.Lchown(src, owner, owner); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Lchown(w.project, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		p, err = Load(Options{Dir: src, Home: w.home, AccountHome: w.home})
+		if err != nil || p.Project != w.project {
+			t.Errorf("project %q, %v", p.Project, err)
+		}
+		if err := os.Lchown(w.project, owner, owner); err != nil {
+			t.Fatal(err)
+		}
 	}
 	// Work in the directory itself is asked for by name, and its file narrows.
 	p, err = Load(Options{Dir: w.project, Home: w.home, AccountHome: w.home})
