@@ -92,8 +92,14 @@ func covers(root, path string) truth {
 	if root == "/" {
 		return known(strings.HasPrefix(path, "/"))
 	}
-	if strings.HasPrefix(path, root+"/") {
+	if len(path) > len(root) && path[len(root)] == '/' && path[:len(root)] == root {
 		return yes
+	}
+	if ascii(root) && ascii(path) {
+		if len(path) > len(root) && path[len(root)] == '/' && strings.EqualFold(path[:len(root)], root) {
+			return maybe
+		}
+		return no
 	}
 	depth := strings.Count(root, "/")
 	parts := strings.Split(path, "/")

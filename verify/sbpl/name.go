@@ -14,6 +14,12 @@ func sameName(a, b string) truth {
 	if a == b {
 		return yes
 	}
+	if ascii(a) && ascii(b) {
+		if len(a) == len(b) && strings.EqualFold(a, b) {
+			return maybe
+		}
+		return no
+	}
 	if strings.Count(a, "/") != strings.Count(b, "/") {
 		return no
 	}
@@ -26,19 +32,30 @@ func sameName(a, b string) truth {
 	return maybe
 }
 
-// alike compares two names of one directory. Names of ASCII alone are compared
-// without case; where either has more than ASCII, only what stands between such
-// runs and the letters they may combine with has to agree, which finds every
-// pair of normal forms and some pairs more.
+// alike compares two names of one directory. Where both have more than ASCII,
+// only what stands between such runs and the letters they may combine with has
+// to agree: that finds every pair of normal forms, and some pairs more. A name
+// in ASCII is the same as one that is not only through the few characters that
+// fold to ASCII letters, or that old file systems ignore.
 func alike(a, b string) bool {
 	if a == b {
 		return true
 	}
-	if ascii(a) && ascii(b) {
+	a, b = toASCII.Replace(a), toASCII.Replace(b)
+	switch pa, pb := ascii(a), ascii(b); {
+	case pa && pb:
 		return strings.EqualFold(a, b)
+	case pa || pb:
+		return false
 	}
-	return within(a, b) || within(b, a)
+	return within(a, b) && within(b, a)
 }
+
+var toASCII = strings.NewReplacer(
+	"\u212a", "k", "\u017f", "s", "\u00df", "ss", "\u1e9e", "ss",
+	"\ufb00", "ff", "\ufb01", "fi", "\ufb02", "fl", "\ufb03", "ffi", "\ufb04", "ffl", "\ufb05", "st", "\ufb06", "st",
+	"\u200b", "", "\u200c", "", "\u200d", "", "\u200e", "", "\u200f", "", "\u2060", "", "\ufeff", "",
+)
 
 func ascii(s string) bool {
 	for i := 0; i < len(s); i++ {

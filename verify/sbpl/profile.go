@@ -9,13 +9,24 @@ import (
 type Rule struct {
 	Allow bool
 	Op    string
-	Line  int    // 1-based
-	Text  string // the whole rule, one line, without its modifiers
+	Line  int // 1-based
 
+	source expr
 	filter filter // nil: the rule has no filter
 }
 
-func (r *Rule) String() string { return fmt.Sprintf("line %d: %s", r.Line, r.Text) }
+// Text spells the whole rule on one line, without its modifiers.
+func (r *Rule) Text() string {
+	e := expr{kind: list}
+	for _, arg := range r.source.list {
+		if arg.head() != "with" {
+			e.list = append(e.list, arg)
+		}
+	}
+	return e.source()
+}
+
+func (r *Rule) String() string { return fmt.Sprintf("line %d: %s", r.Line, r.Text()) }
 
 // Profile is a profile that has been read.
 type Profile struct {
@@ -59,7 +70,6 @@ func Parse(profile string) (*Profile, error) {
 func (p *Profile) rule(e expr) error {
 	var ops []string
 	var filters []filter
-	words := []string{e.list[0].text}
 	for _, arg := range e.list[1:] {
 		switch {
 		case arg.kind == symbol:
@@ -74,7 +84,6 @@ func (p *Profile) rule(e expr) error {
 			if len(arg.list) < 2 || !quiet[arg.list[1].text] {
 				return &NotUnderstoodError{arg.line, "a modifier that may change the verdict"}
 			}
-			continue
 		case arg.kind == list:
 			f, err := parseFilter(arg)
 			if err != nil {
@@ -84,7 +93,6 @@ func (p *Profile) rule(e expr) error {
 		default:
 			return &RefusedError{arg.line, "a string where an operation or a filter belongs"}
 		}
-		words = append(words, arg.source())
 	}
 	if len(ops) == 0 {
 		return &RefusedError{e.line, "a rule without an operation"}
@@ -102,12 +110,13 @@ func (p *Profile) rule(e expr) error {
 			return &NotUnderstoodError{e.line, "default with a filter"}
 		}
 		p.rules[op] = append(p.rules[op], &Rule{
-			Allow: e.list[0].text == "allow", Op: op, Line: e.line,
-			Text: "(" + strings.Join(words, " ") + ")", filter: f,
+			Allow: e.list[0].text == "allow", Op: op, Line: e.line, source: e, filter: f,
 		})
 	}
 	return nil
 }
+
+var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // source spells the expression again.
 func (e expr) source() string {
@@ -117,7 +126,7 @@ func (e expr) source() string {
 	case raw:
 		return `#"` + e.text + `"`
 	case text:
-		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(e.text) + `"`
+		return `"` + escape.Replace(e.text) + `"`
 	}
 	var parts []string
 	for _, sub := range e.list {

@@ -31,7 +31,7 @@ func (f pattern) match(q *Query) truth {
 var patterns sync.Map // source → pattern
 
 // parseRegex reads the part of the compiler's regular expressions that is known:
-// literals, ., sets, groups, |, *, +, ?, ^ at the start and $ at the end. There
+// literals (outside ASCII too: bytes or characters, they match themselves), ., sets, groups, |, *, +, ?, ^ at the start and $ at the end. There
 // is no inline flag: (?i) ends in "unexpected ^ operator in middle of
 // expression" (constellation-works/orbit#495).
 func parseRegex(line int, source string) (filter, error) {
@@ -70,8 +70,10 @@ func checkRegex(line int, s string) error {
 			return unsure("a brace")
 		case (c == '*' || c == '+' || c == '?') && i+1 < len(s) && strings.IndexByte("*+?", s[i+1]) >= 0:
 			return unsure("two repetitions in a row")
-		case c >= 0x7f || c < 0x20:
+		case c == 0x7f || c < 0x20:
 			return unsure(fmt.Sprintf("byte %#x", c))
+		case c >= 0x80 && i+1 < len(s) && strings.IndexByte("*+?", s[i+1]) >= 0:
+			return unsure("a repetition of what may be a byte or a character")
 		case c == '\\':
 			i++
 			if i == len(s) || !strings.ContainsRune(`.\/-+*?()[]{}^$|`, rune(s[i])) {
