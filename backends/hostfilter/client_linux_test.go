@@ -87,15 +87,31 @@ func clientMain(steps []string) int {
 				c.Close()
 			}
 			ln.Close()
-		case "join": // GROUP: a membership report is the kernel's own packet
+		case "join": // NETWORK GROUP: a membership report is the kernel's own packet
 			var c *net.UDPConn
 			ifi, e := net.InterfaceByName(Device)
 			if e != nil {
 				err = e
 				break
 			}
-			if c, err = net.ListenMulticastUDP("udp4", ifi, &net.UDPAddr{IP: net.ParseIP(f[1]), Port: 9000}); err == nil {
+			if c, err = net.ListenMulticastUDP(f[1], ifi, &net.UDPAddr{IP: net.ParseIP(f[2]), Port: 9000}); err == nil {
 				time.Sleep(300 * time.Millisecond)
+				c.Close()
+			}
+		case "sent": // how many packets the device has sent
+			var b []byte
+			b, err = os.ReadFile("/proc/net/dev")
+			for line := range strings.Lines(string(b)) {
+				if w := strings.Fields(line); w[0] == Device+":" {
+					got = w[10]
+				}
+			}
+		case "udpread": // ADDR: send, whatever comes of it, and wait
+			var c net.Conn
+			if c, err = net.Dial("udp", f[1]); err == nil {
+				c.Write([]byte("x"))
+				c.SetReadDeadline(time.Now().Add(time.Second))
+				_, err = c.Read(make([]byte, 10))
 				c.Close()
 			}
 		case "sh":
@@ -153,9 +169,13 @@ func stranger(addr string) error {
 	if err != nil {
 		return err
 	}
-	c, err := net.ListenUDP("udp4", nil)
+	c, err := net.ListenUDP("udp", nil)
 	if err != nil {
 		return err
+	}
+	other := net.ParseIP(otherAddr)
+	if to.IP.To4() == nil {
+		other = net.ParseIP("2001:db8:113::20")
 	}
 	defer c.Close()
 	c.WriteTo([]byte("stranger"), to)
@@ -173,6 +193,6 @@ func stranger(addr string) error {
 		}
 	}
 	// The stranger's address is known beforehand, so try that as well.
-	c.WriteTo([]byte("secret"), &net.UDPAddr{IP: net.ParseIP(otherAddr), Port: 9001})
+	c.WriteTo([]byte("secret"), &net.UDPAddr{IP: other, Port: 9001})
 	return nil
 }

@@ -33,6 +33,11 @@ const (
 	thirdAddr    = "203.0.113.30"
 )
 
+// resolverAddr6 is the resolver's other address.
+const resolverAddr6 = "2001:db8:113::53"
+
+var internetAddrs6 = []string{"2001:db8:113::10", "2001:db8:113::20", resolverAddr6}
+
 var internetAddrs = []string{resolverAddr, webAddr, otherAddr, thirdAddr}
 
 func TestMain(m *testing.M) {
@@ -140,7 +145,10 @@ func (l *lab) set() error {
 		for _, a := range internetAddrs {
 			all = append(all, a+"/24")
 		}
-		err = up("in", append(all, "2001:db8:113::10/64", "2001:db8:113::20/64")...)
+		for _, a := range internetAddrs6 {
+			all = append(all, a+"/64")
+		}
+		err = up("in", all...)
 	})
 	if err != nil {
 		return err
@@ -204,8 +212,11 @@ func up(name string, addrs ...string) error {
 // that says which address it is on ports 80 and 443, and sinks for datagrams.
 func (l *lab) serve() (err error) {
 	l.run(func() {
-		for _, a := range append([]string{"2001:db8:113::10", "2001:db8:113::20"}, internetAddrs...) {
-			for _, port := range []string{"80", "443"} {
+		for _, a := range append(internetAddrs6, internetAddrs...) {
+			for _, port := range []string{"80", "443", "53"} {
+				if port == "53" && (a == resolverAddr || a == resolverAddr6) {
+					continue
+				}
 				ln, e := net.Listen("tcp", net.JoinHostPort(a, port))
 				if e != nil {
 					err = e
@@ -213,7 +224,7 @@ func (l *lab) serve() (err error) {
 				}
 				go web(ln, a)
 			}
-			if a == resolverAddr {
+			if a == resolverAddr || a == resolverAddr6 {
 				continue
 			}
 			for _, port := range []string{"53", "80", "9000"} {
@@ -222,22 +233,24 @@ func (l *lab) serve() (err error) {
 					err = e
 					return
 				}
-				go l.sink(pc, a+":"+port)
+				go l.sink(pc, net.JoinHostPort(a, port))
 			}
 		}
-		pc, e := net.ListenPacket("udp", resolverAddr+":53")
-		if e != nil {
-			err = e
-			return
+		for _, a := range []string{resolverAddr, resolverAddr6} {
+			pc, e := net.ListenPacket("udp", net.JoinHostPort(a, "53"))
+			if e != nil {
+				err = e
+				return
+			}
+			pc.(*net.UDPConn).SetReadBuffer(4 << 20)
+			ln, e := net.Listen("tcp", net.JoinHostPort(a, "53"))
+			if e != nil {
+				err = e
+				return
+			}
+			go (&dns.Server{PacketConn: pc, Handler: l}).ActivateAndServe()
+			go (&dns.Server{Listener: ln, Handler: l}).ActivateAndServe()
 		}
-		pc.(*net.UDPConn).SetReadBuffer(4 << 20)
-		ln, e := net.Listen("tcp", resolverAddr+":53")
-		if e != nil {
-			err = e
-			return
-		}
-		go (&dns.Server{PacketConn: pc, Handler: l}).ActivateAndServe()
-		go (&dns.Server{Listener: ln, Handler: l}).ActivateAndServe()
 	})
 	return err
 }
@@ -285,8 +298,12 @@ func (l *lab) sink(pc net.PacketConn, a string) {
 		pc.WriteTo(buf[:n], from)
 		if strings.HasPrefix(text, "stranger") {
 			// Another address writes to where this datagram came from.
+			other := net.JoinHostPort(otherAddr, "9001")
+			if strings.HasPrefix(a, "[") {
+				other = "[2001:db8:113::20]:9001"
+			}
 			l.run(func() {
-				s, err := net.ListenPacket("udp", otherAddr+":9001")
+				s, err := net.ListenPacket("udp", other)
 				if err == nil {
 					s.WriteTo([]byte("hello from a stranger"), from)
 					go func() {
@@ -295,7 +312,7 @@ func (l *lab) sink(pc net.PacketConn, a string) {
 						b := make([]byte, 100)
 						if n, _, err := s.ReadFrom(b); err == nil {
 							l.mu.Lock()
-							l.datagram = append(l.datagram, otherAddr+":9001 "+string(b[:n]))
+							l.datagram = append(l.datagram, other+" "+string(b[:n]))
 							l.mu.Unlock()
 						}
 					}()

@@ -63,9 +63,9 @@ func family(f int, on bool, dns netip.Addr) []Rule {
 	add := func(name, table, spec, why string) {
 		rules = append(rules, Rule{Name: tag + name, Family: f, Table: table, Spec: spec, Why: why})
 	}
-	adm, icmp, loopback := "icmp-admin-prohibited", "icmp", "127.0.0.1"
+	adm, loopback := "icmp-admin-prohibited", "127.0.0.1"
 	if f == 6 {
-		adm, icmp, loopback = "icmp6-adm-prohibited", "ipv6-icmp", "::1"
+		adm, loopback = "icmp6-adm-prohibited", "::1"
 	}
 	unmarked := fmt.Sprintf("-m mark ! --mark %#x", mark)
 	if on {
@@ -87,10 +87,10 @@ func family(f int, on bool, dns netip.Addr) []Rule {
 	add("loopback", "filter", "-A OUTPUT -o lo -j ACCEPT", "the box's own loopback, and this filter's refusals on their way to the command")
 	if on {
 		if f == 6 {
-			for _, t := range []string{"neighbour-solicitation", "neighbour-advertisement"} {
-				add("input-"+t, "filter", "-A INPUT -p "+icmp+" --icmpv6-type "+t+" -j ACCEPT", "IPv6 finds its neighbours so")
-				add(t, "filter", "-A OUTPUT -p "+icmp+" --icmpv6-type "+t+" -j ACCEPT", "IPv6 finds its neighbours so")
-			}
+			// slirp4netns learns the box's address from the question, so it
+			// need not ask in turn; and the box needs no router's advertisement.
+			add("ask-neighbour", "filter", "-A OUTPUT -p ipv6-icmp --icmpv6-type neighbour-solicitation -j ACCEPT", "the box asks where slirp4netns is")
+			add("hear-neighbour", "filter", "-A INPUT -p ipv6-icmp --icmpv6-type neighbour-advertisement -j ACCEPT", "slirp4netns answers")
 		}
 		// A redirected packet still carries the device it was meant for.
 		for _, p := range []string{"udp", "tcp"} {
@@ -103,7 +103,11 @@ func family(f int, on bool, dns netip.Addr) []Rule {
 		}
 		add("to-port", "filter", "-A OUTPUT -j "+chainPort, "hosts listed with a port")
 		for _, p := range []string{"udp", "tcp"} {
-			add("port53-"+p, "filter", fmt.Sprintf("-A OUTPUT -p %s --dport %d -j REJECT --reject-with %s", p, gatePort, adm),
+			with := adm
+			if p == "tcp" {
+				with = "tcp-reset"
+			}
+			add("port53-"+p, "filter", fmt.Sprintf("-A OUTPUT -p %s --dport %d -j REJECT --reject-with %s", p, gatePort, with),
 				"port 53 is a way out for data: only an entry that names the port opens it")
 		}
 		add("to-host", "filter", "-A OUTPUT -j "+chainAny, "hosts listed without a port")
