@@ -1,0 +1,405 @@
+package command
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// plain reports whether a word holds nothing to look into.
+func plain(w *syntax.Word) bool {
+	for _, p := range w.Parts {
+		switch p.(type) {
+		case *syntax.Lit, *syntax.SglQuoted:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// literal is the text of a word that needs no evaluation at all.
+func literal(w *syntax.Word) (string, bool) {
+	if len(w.Parts) != 1 {
+		return "", false
+	}
+	switch p := w.Parts[0].(type) {
+	case *syntax.Lit:
+		return p.Value, !strings.ContainsAny(p.Value, "\\*?[{~") || p.Value == "["
+	case *syntax.SglQuoted:
+		return p.Value, !p.Dollar
+	}
+	return "", false
+}
+
+// quotedWord reports whether any part of a here-document's delimiter is quoted.
+func quotedWord(w *syntax.Word) bool {
+	for _, p := range w.Parts {
+		lit, ok := p.(*syntax.Lit)
+		if !ok || strings.Contains(lit.Value, `\`) {
+			return true
+		}
+	}
+	return false
+}
+
+// build is a list of fields in the making.
+type build struct {
+	done []field
+	cur  field
+	open bool
+}
+
+func (b *build) add(f field) {
+	if !b.open {
+		b.open, b.cur = true, field{sure: true}
+	}
+	if f.glob && !b.cur.glob {
+		b.cur.pattern, b.cur.glob = escapeGlob(b.cur.text), true
+	}
+	if b.cur.glob {
+		if f.glob {
+			b.cur.pattern += f.pattern
+		} else {
+			b.cur.pattern += escapeGlob(f.text)
+		}
+	}
+	b.cur.text += f.text
+	b.cur.sure = b.cur.sure && f.sure
+	if f.proc != nil {
+		b.cur.proc = f.proc
+	}
+}
+
+func (b *build) close() {
+	if b.open && len(b.done) < maxFields {
+		b.done = append(b.done[:len(b.done):len(b.done)], b.cur)
+	}
+	b.open, b.cur = false, field{}
+}
+
+func escapeGlob(s string) string {
+	if !strings.ContainsAny(s, `*?[\`) {
+		return s
+	}
+	var b strings.Builder
+	for n := 0; n < len(s); n++ {
+		if strings.IndexByte(`*?[\`, s[n]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(s[n])
+	}
+	return b.String()
+}
+
+// lines are the possible command lines of words; over says that there were too
+// many to list.
+func (w *walker) lines(args []*syntax.Word) (lines [][]field, over bool) {
+	lines = [][]field{nil}
+	for n, arg := range args {
+		vs := w.expand(arg)
+		if len(lines)*len(vs) > maxVariants {
+			if n == 0 {
+				return nil, true
+			}
+			vs = [][]field{{unknown}}
+		}
+		if len(vs) == 1 {
+			for l := range lines {
+				lines[l] = append(lines[l], vs[0]...)
+			}
+			continue
+		}
+		next := make([][]field, 0, len(lines)*len(vs))
+		for _, l := range lines {
+			for _, v := range vs {
+				next = append(next, append(l[:len(l):len(l)], v...))
+			}
+		}
+		lines = next
+	}
+	return lines, false
+}
+
+// expand is the lists of fields that a word may become.
+func (w *walker) expand(word *syntax.Word) [][]field {
+	if name, ok := literal(word); ok {
+		return [][]field{{known(name)}}
+	}
+	words, ok := braces(word)
+	if !ok {
+		return [][]field{{unknown}}
+	}
+	all := [][]field{nil}
+	for _, one := range words {
+		states := w.parts([]build{{}}, one.Parts, false)
+		if len(all)*len(states) > maxVariants {
+			states = []build{{cur: unknown, open: true}}
+		}
+		var next [][]field
+		for _, a := range all {
+			for _, s := range states {
+				s.close()
+				next = append(next, append(a[:len(a):len(a)], s.done...))
+			}
+		}
+		all = next
+	}
+	return all
+}
+
+// values are the texts that a word may have where it is one field whatever it
+// holds: in assignments, redirections and here-strings.
+func (w *walker) values(word *syntax.Word) []field {
+	if word == nil {
+		return []field{known("")}
+	}
+	var out []field
+	for _, s := range w.parts([]build{{}}, []syntax.WordPart{&syntax.DblQuoted{Parts: word.Parts}}, false) {
+		out = append(out, s.cur)
+	}
+	return out
+}
+
+// scalar is the one value of a word, or unknown.
+func (w *walker) scalar(word *syntax.Word) field {
+	if vs := w.values(word); len(vs) == 1 {
+		return vs[0]
+	}
+	return unknown
+}
+
+// document is the text of a here-document.
+func (w *walker) document(word *syntax.Word) string {
+	var b strings.Builder
+	for _, p := range word.Parts {
+		if lit, ok := p.(*syntax.Lit); ok {
+			b.WriteString(unescape(lit.Value, "$`\\\n"))
+			continue
+		}
+		states := w.part([]build{{}}, p, true)
+		if len(states) == 1 {
+			b.WriteString(states[0].cur.text)
+		} else {
+			b.WriteString(hole)
+		}
+	}
+	return b.String()
+}
+
+func (w *walker) parts(states []build, parts []syntax.WordPart, quoted bool) []build {
+	for n, p := range parts {
+		if lit, ok := p.(*syntax.Lit); ok && !quoted {
+			w.lit(states, lit.Value, n == 0)
+			continue
+		}
+		states = w.part(states, p, quoted)
+	}
+	return states
+}
+
+// each appends alternatives to each state, or a hole when that would be too many.
+func each(states []build, vs [][]field) []build {
+	if len(vs) == 1 && len(vs[0]) == 1 {
+		for n := range states {
+			states[n].add(vs[0][0])
+		}
+		return states
+	}
+	if len(states)*len(vs) > maxVariants {
+		vs = [][]field{{unknown}}
+	}
+	next := make([]build, 0, len(states)*len(vs))
+	for _, s := range states {
+		for _, v := range vs {
+			b := s
+			for n, f := range v {
+				if n > 0 {
+					b.close()
+				}
+				b.add(f)
+			}
+			next = append(next, b)
+		}
+	}
+	return next
+}
+
+func (w *walker) part(states []build, p syntax.WordPart, quoted bool) []build {
+	one := func(f field) []build { return each(states, [][]field{{f}}) }
+	switch p := p.(type) {
+	case *syntax.Lit:
+		if quoted {
+			return one(known(unescape(p.Value, "$`\"\\\n")))
+		}
+		w.lit(states, p.Value, false)
+		return states
+	case *syntax.SglQuoted:
+		if p.Dollar {
+			return one(known(dollarQuoted(p.Value)))
+		}
+		return one(known(p.Value))
+	case *syntax.DblQuoted:
+		if !fieldsOnly(p) {
+			states = one(known(""))
+		}
+		return w.parts(states, p.Parts, true)
+	case *syntax.ParamExp:
+		vs := w.param(p, quoted)
+		if quoted {
+			return each(states, vs)
+		}
+		return split(states, vs)
+	case *syntax.CmdSubst:
+		f := w.printed(p.Stmts)
+		if quoted {
+			return one(f)
+		}
+		return split(states, [][]field{{f}})
+	case *syntax.ProcSubst:
+		in := w.output(p.Stmts)
+		f := unknown
+		f.proc = &in
+		return one(f)
+	}
+	return one(unknown)
+}
+
+// fieldsOnly is "$@" and its like, which may be no field at all.
+func fieldsOnly(p *syntax.DblQuoted) bool {
+	if len(p.Parts) != 1 {
+		return false
+	}
+	e, ok := p.Parts[0].(*syntax.ParamExp)
+	return ok && listed(e)
+}
+
+// listed reports whether an expansion gives a field for each element.
+func listed(e *syntax.ParamExp) bool {
+	if e.Param == nil {
+		return false
+	}
+	if e.Param.Value == "@" {
+		return true
+	}
+	index, ok := e.Index.(*syntax.Word)
+	return ok && index.Lit() == "@"
+}
+
+// split appends values that the shell splits at blanks.
+func split(states []build, vs [][]field) []build {
+	if len(states)*len(vs) > maxVariants {
+		vs = [][]field{{unknown}}
+	}
+	next := make([]build, 0, len(states)*max(1, len(vs)))
+	for _, s := range states {
+		for _, v := range vs {
+			b := s
+			for n, f := range v {
+				if n > 0 {
+					b.close()
+				}
+				b.split(f)
+			}
+			next = append(next, b)
+		}
+	}
+	return next
+}
+
+func (b *build) split(f field) {
+	text := f.text
+	for text != "" {
+		at := strings.IndexAny(text, " \t\n")
+		piece := text
+		if at >= 0 {
+			piece, text = text[:at], text[at+1:]
+		} else {
+			text = ""
+		}
+		if piece != "" {
+			p := field{text: piece, sure: f.sure || !holed(piece), proc: f.proc}
+			if p.sure && hasGlob(piece) {
+				p.glob, p.pattern = true, piece
+			}
+			b.add(p)
+		}
+		if at >= 0 {
+			b.close()
+		}
+	}
+}
+
+func hasGlob(s string) bool {
+	if strings.ContainsAny(s, "*?") {
+		return true
+	}
+	at := strings.IndexByte(s, '[')
+	return at >= 0 && strings.IndexByte(s[at+1:], ']') > 0
+}
+
+// lit appends an unquoted literal: backslashes, a leading tilde, patterns.
+func (w *walker) lit(states []build, s string, first bool) {
+	if first && (s == "~" || strings.HasPrefix(s, "~/")) {
+		if home, ok := w.i.variable("HOME"); ok {
+			w.each(states, known(home))
+			s = s[1:]
+		}
+	}
+	if s == "" {
+		return
+	}
+	if !strings.ContainsAny(s, "\\*?[") {
+		w.each(states, known(s))
+		return
+	}
+	var text, pattern strings.Builder
+	glob := hasGlob(s)
+	for n := 0; n < len(s); n++ {
+		c := s[n]
+		escaped := c == '\\' && n+1 < len(s)
+		if escaped {
+			n++
+			c = s[n]
+			if c == '\n' {
+				continue
+			}
+		}
+		text.WriteByte(c)
+		if escaped && strings.IndexByte(`*?[\`, c) >= 0 {
+			pattern.WriteByte('\\')
+		}
+		pattern.WriteByte(c)
+	}
+	f := known(text.String())
+	if glob && s != "[" {
+		f.glob, f.pattern = true, pattern.String()
+	}
+	w.each(states, f)
+}
+
+func (w *walker) each(states []build, f field) {
+	for n := range states {
+		states[n].add(f)
+	}
+}
+
+// unescape takes the backslash off where it stands before one of the bytes.
+func unescape(s, before string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	var b strings.Builder
+	for n := 0; n < len(s); n++ {
+		if s[n] == '\\' && n+1 < len(s) && strings.IndexByte(before, s[n+1]) >= 0 {
+			n++
+			if s[n] == '\n' {
+				continue
+			}
+		}
+		b.WriteByte(s[n])
+	}
+	return b.String()
+}
+
+func baseName(s string) string { return s[strings.LastIndexByte(s, '/')+1:] }
