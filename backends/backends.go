@@ -114,7 +114,15 @@ func (e *NotFoundError) Error() string { return e.Name + ": " + e.Reason }
 // Stdio is what the command gets as its streams. A nil stream is /dev/null.
 type Stdio struct {
 	In, Out, Err *os.File
+
+	// Control, when not nil, is what the stage of a terminal talks to kgate
+	// through. It is inherited as descriptor ControlFD, and closed by the stage
+	// before there is a command.
+	Control *os.File
 }
+
+// ControlFD is the number under which a stage finds Stdio.Control.
+const ControlFD = 3
 
 // Exit is how a command ended.
 type Exit struct {

@@ -2,17 +2,25 @@ package launcher
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 
 	"github.com/kgate-dev/kgate/backends"
 	"github.com/kgate-dev/kgate/backends/bubblewrap"
 	"github.com/kgate-dev/kgate/backends/seatbelt"
+	"github.com/kgate-dev/kgate/launcher/terminal"
 )
 
 // Backend returns the box of an operating system, named as GOOS names it.
 func Backend(goos string) (backends.Backend, error) {
 	switch goos {
 	case "linux":
-		return bubblewrap.New(bubblewrap.ThisHost()), nil
+		b := bubblewrap.New(bubblewrap.ThisHost())
+		// Where kgate's own file cannot be found there is no stage, and a launch
+		// with a terminal fails for want of it.
+		self, _ := os.Executable()
+		b.Stage = bubblewrap.Stage{Source: self, Words: []string{terminal.StageName, strconv.Itoa(backends.ControlFD)}}
+		return b, nil
 	case "darwin":
 		return seatbelt.New(seatbelt.ThisHost()), nil
 	}

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/user"
-	"path/filepath"
 	"strings"
 
 	"github.com/kgate-dev/kgate/backends"
@@ -18,6 +17,7 @@ import (
 	"github.com/kgate-dev/kgate/launcher/command"
 	"github.com/kgate-dev/kgate/launcher/mask"
 	"github.com/kgate-dev/kgate/launcher/policy"
+	"github.com/kgate-dev/kgate/launcher/terminal"
 )
 
 // Request is what the person asked for.
@@ -33,6 +33,8 @@ type Request struct {
 	AllowNets  []string // --allow-net
 	Network    string   // --network
 	EnvPass    []string // --env
+
+	Terminal bool // the command gets a terminal
 
 	Verbose io.Writer // where refusals of the network filter are told; nil: nowhere
 }
@@ -70,6 +72,7 @@ type Launch struct {
 
 	request Request
 	backend backends.Backend
+	id      string // what the lines of one launch in the audit log have in common
 }
 
 // Prepare loads the policy, inspects the command and plans the box. Its errors
@@ -78,7 +81,7 @@ type Launch struct {
 // not an error here: its findings say so. The launch is returned with a refusal
 // as far as it got, so that the refusal can be recorded.
 func Prepare(r Request, b backends.Backend) (*Launch, error) {
-	l := &Launch{request: r, backend: b}
+	l := &Launch{request: r, backend: b, id: audit.NewID()}
 	p, err := policy.Load(r.options())
 	if err != nil {
 		return l, err
@@ -98,7 +101,7 @@ func Prepare(r Request, b backends.Backend) (*Launch, error) {
 	}); err != nil {
 		return l, err
 	}
-	l.Plan, err = b.Plan(p, backends.Command{Argv: r.Argv, Dir: p.Dir, Env: env})
+	l.Plan, err = b.Plan(p, backends.Command{Argv: r.Argv, Dir: p.Dir, Env: env, Terminal: r.Terminal})
 	return l, err
 }
 
@@ -141,6 +144,7 @@ func lookup(env []string, name string) string {
 // the command did not run to its end in a complete box; a refusal or a blocked
 // plan has been recorded by then.
 func Run(r Request, b backends.Backend, in, out, errs *os.File) (int, error) {
+	r.Terminal = terminal.Terminal(in) || terminal.Terminal(out) || terminal.Terminal(errs)
 	l, err := Prepare(r, b)
 	if err == nil {
 		if blocked := l.Plan.Blocked(); len(blocked) > 0 {
@@ -149,17 +153,17 @@ func Run(r Request, b backends.Backend, in, out, errs *os.File) (int, error) {
 	}
 	if err != nil {
 		if recorded(err) {
-			err = errors.Join(err, l.record("block", err.Error()))
+			err = errors.Join(err, l.record(audit.Block, err.Error()))
 		}
 		return 0, err
 	}
-	if err := l.record("launch", ""); err != nil {
+	if err := l.record(audit.Launch, ""); err != nil {
 		return 0, err
 	}
 	status, err := l.relay(in, out, errs)
 	if err != nil {
 		// The launch line is already written; this one says that it came to nothing.
-		return 0, errors.Join(err, l.record("block", err.Error()))
+		return 0, errors.Join(err, l.record(audit.Block, err.Error()))
 	}
 	return status, nil
 }
@@ -179,7 +183,10 @@ func recorded(err error) bool {
 // written does not start.
 func (l *Launch) record(kind, reason string) error {
 	r := l.request
-	e := audit.Entry{Kind: kind, Reason: reason, Dir: r.Dir, Argv: r.Argv, Backend: l.backend.Name()}
+	e := audit.Entry{
+		Kind: kind, ID: l.id, Reason: reason, Dir: r.Dir, Argv: r.Argv,
+		Backend: l.backend.Name(), Flags: r.flags(),
+	}
 	if p := l.Policy; p != nil {
 		e.Project = p.Project
 		e.Network = string(p.Effective().Value)
@@ -195,5 +202,22 @@ func (l *Launch) record(kind, reason string) error {
 		l.Masks, _ = mask.Compile(nil, nil)
 	}
 	o.Mask = l.Masks.String
-	return audit.Open(filepath.Join(home, ".kgate", "audit.jsonl"), o).Append(e)
+	return audit.Open(audit.File(home), o).Append(e)
+}
+
+// flags are the one-shot exceptions as they were typed.
+func (r *Request) flags() []string {
+	var out []string
+	for _, f := range []struct {
+		name   string
+		values []string
+	}{{"--allow-path", r.AllowPaths}, {"--allow-net", r.AllowNets}, {"--env", r.EnvPass}} {
+		for _, v := range f.values {
+			out = append(out, f.name+"="+v)
+		}
+	}
+	if r.Network != "" {
+		out = append(out, "--network="+r.Network)
+	}
+	return out
 }

@@ -11,21 +11,27 @@ import (
 
 	"github.com/kgate-dev/kgate/backends"
 	"github.com/kgate-dev/kgate/launcher/mask"
+	"github.com/kgate-dev/kgate/launcher/terminal"
 )
 
 // relay starts the plan and passes streams and signals between the person and
 // the command until the box is gone. It returns the command's exit status.
 func (l *Launch) relay(in, out, errs *os.File) (int, error) {
-	signals := notify()
+	term, err := terminal.Open(in, out, errs)
+	if err != nil {
+		return 0, err
+	}
+	defer term.Close()
+	signals := notify(term != nil)
 	defer signal.Stop(signals)
 
-	pipes, std, err := l.streams(in, out, errs)
+	pipes, std, err := l.streams(term, in, out, errs)
 	if err != nil {
 		return 0, err
 	}
 	p, err := l.backend.Start(l.Plan, std)
 	for _, s := range pipes {
-		s.started()
+		s.end.Close()
 	}
 	if err != nil {
 		for _, s := range pipes {
@@ -37,20 +43,32 @@ func (l *Launch) relay(in, out, errs *os.File) (int, error) {
 	for _, s := range pipes {
 		copies.Go(s.copy)
 	}
+	var shown error
+	if term != nil {
+		copies.Go(func() { shown = term.Relay(l.Masks) })
+	}
 	done := make(chan struct{})
 	go forward(signals, p, done)
 	exit, err := p.Wait()
 	close(done)
+	if term != nil {
+		term.Drain()
+	}
 	copies.Wait()
 	if err != nil {
 		return 0, err
+	}
+	if term != nil {
+		if err := term.Failure(); err != nil {
+			return 0, fmt.Errorf("%s: %w", l.request.Argv[0], err)
+		}
 	}
 	for _, s := range pipes {
 		if s.err != nil {
 			return 0, fmt.Errorf("write the command's %s: %w", s.name, s.err)
 		}
 	}
-	return exit.Status(), nil
+	return exit.Status(), shown
 }
 
 // stream is one of the command's outputs on its way through the mask.
@@ -63,14 +81,21 @@ type stream struct {
 	err  error
 }
 
-// streams makes a masked pipe for each output. Outputs that are the same file
-// share one pipe, so that what the command writes to either keeps its order.
-func (l *Launch) streams(in, out, errs *os.File) ([]*stream, backends.Stdio, error) {
-	std := backends.Stdio{In: in}
+// streams makes a masked pipe for each output that is not a terminal. Outputs
+// that are the same file share one pipe, so that what the command writes to
+// either keeps its order.
+func (l *Launch) streams(term *terminal.Session, in, out, errs *os.File) ([]*stream, backends.Stdio, error) {
+	std := backends.Stdio{In: term.Stream(in)}
+	if term != nil {
+		std.Control = term.Control()
+	}
 	var all []*stream
 	open := func(name string, to *os.File) (*os.File, error) {
 		if to == nil {
 			return nil, nil
+		}
+		if f := term.Stream(to); f != to {
+			return f, nil
 		}
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -106,8 +131,6 @@ func sameFile(a, b *os.File) bool {
 	return errA == nil && errB == nil && os.SameFile(ai, bi)
 }
 
-func (s *stream) started() { s.end.Close() }
-
 // copy runs until the last holder of the write end is gone. When nobody reads
 // kgate's output any more, the command gets the broken pipe itself.
 func (s *stream) copy() {
@@ -142,10 +165,13 @@ var forwarded = []os.Signal{
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT,
 }
 
-func notify() chan os.Signal {
+func notify(term bool) chan os.Signal {
 	c := make(chan os.Signal, 16)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	for _, s := range forwarded {
+		if term && (s == syscall.SIGTSTP || s == syscall.SIGCONT) {
+			continue // job control is the terminal's
+		}
 		// A signal that kgate was started with as ignored (nohup) stays ignored,
 		// by kgate and, since that is inherited, by the command.
 		if !signal.Ignored(s) {

@@ -60,7 +60,7 @@ Exit status:
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return &statusError{status: statusUsage, err: fmt.Errorf("%s: %w (see kgate %s --help)", cmd.Name(), err, cmd.Name())}
+			return &statusError{status: statusUsage, err: fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 		}
 		return nil
 	}

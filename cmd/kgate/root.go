@@ -131,7 +131,7 @@ Start with:
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return &statusError{status: statusUsage, err: fmt.Errorf("%w (see kgate --help)", err)}
 	})
-	root.AddCommand(newRunCommand())
-	root.AddCommand(newVerifyCommand())
+	root.AddCommand(newInitCommand(), newNetworkCommand(), newDoctorCommand(), newRunCommand(),
+		newExplainCommand(), newVerifyCommand(), newLogCommand())
 	return root
 }

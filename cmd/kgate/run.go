@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -67,7 +68,11 @@ func run(r launcher.Request) error {
 	if err := r.Here(); err != nil {
 		return &statusError{status: statusLaunch, err: err}
 	}
-	status, err := launcher.Run(r, os.Stdin, os.Stdout, os.Stderr)
+	b, err := launcher.Backend(runtime.GOOS)
+	if err != nil {
+		return &statusError{status: statusLaunch, err: err}
+	}
+	status, err := launcher.Run(r, b, os.Stdin, os.Stdout, os.Stderr)
 	if err != nil {
 		// Whatever has no status of its own kept the command from starting.
 		if exitStatus(err) == statusFailed {

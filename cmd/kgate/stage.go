@@ -1,6 +1,11 @@
 package main
 
-import "github.com/kgate-dev/kgate/verify"
+import (
+	"github.com/kgate-dev/kgate/backends/hostfilter"
+	"github.com/kgate-dev/kgate/backends/seatbelt"
+	"github.com/kgate-dev/kgate/launcher/terminal"
+	"github.com/kgate-dev/kgate/verify"
+)
 
 // stage runs one of kgate's own inner processes when argv names one: programs
 // that kgate starts from its own file inside a namespace it has just made. They
@@ -20,4 +25,8 @@ func stage(argv []string) (status int, ok bool) {
 	return run(argv[2:]), true
 }
 
-var stages = map[string]func(args []string) int{}
+var stages = map[string]func(args []string) int{
+	hostfilter.GateName: func([]string) int { return hostfilter.Gate() },
+	seatbelt.StageName:  seatbelt.Stage,
+	terminal.StageName:  terminal.Stage,
+}

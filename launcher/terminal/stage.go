@@ -30,6 +30,10 @@ func (e *ExecError) ExitStatus() int {
 	return 126
 }
 
+// StageName is the first argument under which kgate's own file becomes the
+// stage.
+const StageName = "terminal-stage"
+
 // stageFailed is the exit status of a stage that could not do its part.
 const stageFailed = 125
 
