@@ -1,9 +1,11 @@
 package verify
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,6 +21,7 @@ func labCommands() map[string]command {
 	return map[string]command{
 		"lab":     cmdLab,
 		"bare":    cmdBare,
+		"probe":   cmdProbe,
 		"sink":    cmdSink,
 		"packets": cmdPackets,
 		"dnsseen": cmdDNSSeen,
@@ -74,8 +77,7 @@ func (s *script) labUp(args []string) error {
 		}
 		o.Upstream = value
 	}
-	// A copy, and not a link: the command in the box may write to it.
-	if err := copyProgram(s.opts.Kgate, filepath.Join(s.work, "proj", probe.Name)); err != nil {
+	if err := s.putProbe(); err != nil {
 		return err
 	}
 	l, err := lab.Start(o)
@@ -109,6 +111,24 @@ func (s *script) labDown() error {
 	s.lab = nil
 	s.mu.Unlock()
 	return l.Close()
+}
+
+func cmdProbe(ts *testscript.TestScript, neg bool, args []string) {
+	never(ts, neg, "probe")
+	if len(args) != 0 {
+		ts.Fatalf("usage: probe")
+	}
+	ts.Check(of(ts).putProbe())
+}
+
+// putProbe puts the client into the project, if it is not there. It is a copy,
+// and not a link: the command in the box may write to it.
+func (s *script) putProbe() error {
+	err := copyProgram(s.opts.Kgate, filepath.Join(s.work, "proj", probe.Name))
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
 }
 
 func copyProgram(from, to string) error {

@@ -58,6 +58,7 @@ func TestScenariosNeedTheFilter(t *testing.T) {
 		}
 		tried++
 		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
 			o := c.one(s, filepath.Join("../testdata/scripts", s.Name+".txtar"))
 			switch {
 			case s.Name == "host-allowed", s.Name == "net-follows":

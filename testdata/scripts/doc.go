@@ -103,7 +103,8 @@
 //	bare [-6] CMD [ARG...]  status 0 of CMD in bwrap and slirp4netns without any filter:
 //	                        what the network looks like when nothing is refused
 //
-// $PROJ/kgate-probe is a client that tries one thing; its statuses are 0 for an
+// "lab up", or outside the lab the command "probe", puts a client into the
+// project. $PROJ/kgate-probe tries one thing; its statuses are 0 for an
 // answer, 1 for a refusal or silence, 2 for a mistake in its arguments:
 //
 //	kgate-probe [-t D] tcp HOST PORT        prints what the server says
@@ -113,6 +114,7 @@
 //	kgate-probe [-t D] http URL             prints the body
 //	kgate-probe [-t D] hold HOST PORT FILE  keeps a connection to an echo (port 7) alive until
 //	                                        FILE appears, then prints "alive after N"
+//	kgate-probe exec PROGRAM [ARG...]       becomes PROGRAM, whatever command lines are checked
 //
 // The witnesses are the servers of the lab, which record all that reaches them,
 // and the captures on the box's own interface and on the machine's outer link.

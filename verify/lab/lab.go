@@ -35,7 +35,6 @@ import (
 // Options says how the lab differs from the usual one.
 type Options struct {
 	Upstream string // the address in resolv.conf; "" is 203.0.113.53
-	IPv6     bool   // unused addresses aside, the machine always has IPv6; kept for the record
 }
 
 // Command is a command to run on the lab's machine, in a session of its own.

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/miekg/dns"
@@ -41,6 +42,7 @@ const usage = `usage: kgate-probe [-t D] tcp HOST PORT [TEXT]
        kgate-probe [-t D] dns@ADDR [-tcp] NAME [TYPE]
        kgate-probe [-t D] http URL
        kgate-probe [-t D] hold HOST PORT FILE
+       kgate-probe exec PROGRAM [ARG...]
 `
 
 // Main runs the client if argv is for it.
@@ -92,6 +94,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return talk(ctx, kind, args[0], args[1], text, len(args) == 3, out)
 	case kind == "hold" && len(args) == 3:
 		return hold(ctx, args[0], args[1], args[2], out)
+	case kind == "exec":
+		return execute(args)
 	case kind == "http" && len(args) == 1:
 		return get(ctx, args[0], out)
 	case kind == "dns" || at:
@@ -108,6 +112,22 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return ask(ctx, server, network, args, out)
 	}
 	return errUsage
+}
+
+// execute becomes another program, as any program may try to whatever the text
+// of the command line was.
+func execute(argv []string) error {
+	file := argv[0]
+	if !strings.Contains(file, "/") {
+		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+			// The first that is there, executable or not.
+			if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
+				file = filepath.Join(dir, file)
+				break
+			}
+		}
+	}
+	return &os.PathError{Op: "exec", Path: file, Err: syscall.Exec(file, argv, os.Environ())}
 }
 
 func dial(ctx context.Context, network, host, port string) (net.Conn, error) {
