@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/kgate-dev/kgate/backends"
 	"github.com/kgate-dev/kgate/launcher/mask"
@@ -131,20 +132,27 @@ func sameFile(a, b *os.File) bool {
 	return errA == nil && errB == nil && os.SameFile(ai, bi)
 }
 
+// idle is how long text that may be the start of a secret waits for more before
+// its public part is shown, so that a prompt appears.
+const idle = time.Millisecond
+
 // copy runs until the last holder of the write end is gone. When nobody reads
 // kgate's output any more, the command gets the broken pipe itself.
 func (s *stream) copy() {
 	defer s.from.Close()
 	buf := make([]byte, 64<<10)
+	waiting := false // a deadline is set
 	for {
 		n, err := s.from.Read(buf)
-		if n > 0 {
-			if _, werr := s.mask.Write(buf[:n]); werr != nil {
-				if !errors.Is(werr, syscall.EPIPE) {
-					s.err = werr
-				}
+		if n > 0 && s.wrote(s.mask.Write(buf[:n])) {
+			return
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			if s.wrote(0, s.mask.Release()) {
 				return
 			}
+			s.from.SetReadDeadline(time.Time{})
+			continue
 		}
 		if err != nil {
 			if err != io.EOF {
@@ -152,10 +160,23 @@ func (s *stream) copy() {
 			}
 			break
 		}
+		switch held := s.mask.Held(); {
+		case held:
+			s.from.SetReadDeadline(time.Now().Add(idle))
+		case waiting:
+			s.from.SetReadDeadline(time.Time{})
+		}
+		waiting = s.mask.Held()
 	}
-	if err := s.mask.Close(); err != nil && !errors.Is(err, syscall.EPIPE) {
+	s.wrote(0, s.mask.Close())
+}
+
+// wrote says whether writing has come to its end, and keeps why.
+func (s *stream) wrote(_ int, err error) bool {
+	if err != nil && !errors.Is(err, syscall.EPIPE) {
 		s.err = err
 	}
+	return err != nil
 }
 
 // forwarded are the signals that reach the command's own process. SIGPIPE is
