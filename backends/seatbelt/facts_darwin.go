@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Here are the facts of this machine.
-func Here() Facts {
+// ThisHost are the facts of this machine.
+func ThisHost() Facts {
 	f := Facts{
 		Follow: memo(func(name string) Real { return follow(name, onDisk) }),
 		Exists: func(name string) bool { _, err := os.Lstat(name); return err == nil },

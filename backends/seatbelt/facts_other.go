@@ -2,5 +2,5 @@
 
 package seatbelt
 
-// Here are the facts of this machine, which is no Mac: [Elsewhere].
-func Here() Facts { return Elsewhere() }
+// ThisHost are the facts of this machine, which is no Mac: [Elsewhere].
+func ThisHost() Facts { return Elsewhere() }

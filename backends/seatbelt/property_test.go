@@ -77,7 +77,7 @@ func randomPath(r *rand.Rand, root string, depth int) string {
 
 // A profile says of every path what the policy's plain reading says.
 func TestPlainReading(t *testing.T) {
-	const policies, questions = 700, 170
+	const policies, questions = 350, 340
 	asked, allowed := 0, 0
 	for seed := range policies {
 		r := rand.New(rand.NewPCG(uint64(seed), 4))

@@ -32,10 +32,6 @@ import (
 // found through PATH could install nothing.
 const Tool = "/usr/bin/sandbox-exec"
 
-// StageName is the first argument under which kgate's own file becomes the
-// first program in the box; see [Stage].
-const StageName = "seatbelt-stage"
-
 // Facts is what Plan has to know of the machine.
 type Facts struct {
 	// Follow resolves a path as the kernel would. A path that does not exist is
@@ -57,10 +53,17 @@ type Real struct {
 }
 
 // Backend plans and starts boxes with the facts of one machine.
-type Backend struct{ facts Facts }
+type Backend struct {
+	// Terminal are the words that stand before the command's own, after kgate's
+	// file, when the command gets a terminal: they name kgate's stage for that.
+	// Empty: such a command is started without one.
+	Terminal []string
+
+	facts Facts
+}
 
 // New returns the backend for a machine.
-func New(f Facts) *Backend { return &Backend{f} }
+func New(f Facts) *Backend { return &Backend{facts: f} }
 
 // Name is "seatbelt".
 func (b *Backend) Name() string { return "seatbelt" }
@@ -111,13 +114,17 @@ func (b *Backend) Plan(p *policy.Policy, c backends.Command) (*backends.Plan, er
 		argv = []string{"true"} // doctor plans without a command
 	}
 	c.Env = withTemp(c.Env, w.temp)
+	stage := []string{b.facts.Kgate, StageName, closeControl}
+	if c.Terminal && len(b.Terminal) > 0 {
+		stage = append([]string{b.facts.Kgate, StageName, keepControl, b.facts.Kgate}, b.Terminal...)
+	}
 	return &backends.Plan{
 		Backend:  b.Name(),
 		Findings: w.findings,
 		Parts: []backends.Part{
 			{Name: "sandbox-exec", Words: []string{Tool, "-f", file}, Why: "installs the profile and becomes what follows", From: built("box")},
 			{Name: "end", Words: []string{"--"}, Why: "what follows is the command", From: built("command")},
-			{Name: "stage", Words: []string{b.facts.Kgate, StageName}, Why: "says that the box stands, and becomes the command", From: built("command")},
+			{Name: "stage", Words: stage, Why: "says that the box stands, and becomes the command", From: built("command")},
 			{Name: "command", Words: argv, Why: "what the person asked for", From: built("command")},
 		},
 		Files:   []backends.File{{Name: file, Mode: 0o600, Content: []byte(profile.Text()), Why: "the profile, where the command cannot write"}},

@@ -134,3 +134,50 @@ func (e expr) source() string {
 	}
 	return "(" + strings.Join(parts, " ") + ")"
 }
+
+// Replace returns the profile with the rule that starts on a line replaced by
+// another one, or taken out when rule is "". It is how a mutant is made without
+// reading the whole profile again.
+func (p *Profile) Replace(line int, rule string) (*Profile, error) {
+	with := &Profile{rules: map[string][]*Rule{}}
+	if rule != "" {
+		all, err := read(strings.Repeat("\n", line-1) + rule)
+		if err != nil {
+			return nil, err
+		}
+		if len(all) != 1 || all[0].head() != "allow" && all[0].head() != "deny" {
+			return nil, &NotUnderstoodError{line, "not one rule"}
+		}
+		if err := with.rule(all[0]); err != nil {
+			return nil, err
+		}
+	}
+	out := &Profile{rules: make(map[string][]*Rule, len(p.rules)), imported: p.imported}
+	for op, rules := range p.rules {
+		n := with.rules[op]
+		changed := len(n) > 0
+		for _, r := range rules {
+			changed = changed || r.Line == line
+		}
+		if !changed {
+			out.rules[op] = rules
+			continue
+		}
+		var list []*Rule
+		for _, r := range rules {
+			if r.Line > line {
+				list, n = append(list, n...), nil
+			}
+			if r.Line != line {
+				list = append(list, r)
+			}
+		}
+		out.rules[op] = append(list, n...)
+	}
+	for op, rules := range with.rules {
+		if _, ok := p.rules[op]; !ok {
+			out.rules[op] = rules
+		}
+	}
+	return out, nil
+}

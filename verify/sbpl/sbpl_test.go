@@ -2,6 +2,7 @@ package sbpl
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -189,5 +190,35 @@ func TestAnswersNameTheRule(t *testing.T) {
 	got := p.Judge(Query{Op: "file-read-data", Path: "/a/b", Type: Regular}).String()
 	if want := `deny (line 4: (deny file-read* (literal "/a/b")))`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestReplace(t *testing.T) {
+	rules := []string{"(deny default)", `(allow file-read* (subpath "/a"))`, `(deny file-read* file-write* (literal "/a/b"))`, `(allow file-write* (subpath "/c"))`}
+	p := parse(t, rules...)
+	queries := []Query{}
+	for _, op := range []string{"file-read-data", "file-write-data", "file-link"} {
+		for _, name := range []string{"/a", "/a/b", "/a/c", "/c/d", "/d"} {
+			queries = append(queries, Query{Op: op, Path: name, Type: Directory})
+		}
+	}
+	for i := range rules {
+		for _, rule := range []string{"", `(allow file-read* (literal "/d"))`, `(deny file-link)`} {
+			got, err := p.Replace(i+2, rule)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed := slices.Clone(rules)
+			changed[i] = rule
+			want := parse(t, changed...)
+			for _, q := range queries {
+				if g, w := got.Judge(q), want.Judge(q); g.String() != w.String() {
+					t.Errorf("line %d as %q: %s %s: %v, want %v", i+2, rule, q.Op, q.Path, g, w)
+				}
+			}
+		}
+	}
+	if _, err := p.Replace(2, "(version 1)"); err == nil {
+		t.Error("what is no rule was taken")
 	}
 }
