@@ -10,6 +10,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -79,7 +80,7 @@ func Inspect(argv []string, o Options) error {
 	for n, a := range argv {
 		words[n] = field{text: a, sure: true}
 	}
-	return i.start(words, context{})
+	return i.start(words, setting{})
 }
 
 // inspector is the state of one inspection.
@@ -90,11 +91,12 @@ type inspector struct {
 	env   map[string]string
 	names map[string]*file // by the word as written
 	trail []string         // what the words looked at stand in, outermost first
-	files int              // script files being read
+	files int              // script files read
+	dirs  []string         // where cd leads, beside the working directory
 }
 
-// context is what a command finds around it.
-type context struct {
+// setting is what a command finds around it.
+type setting struct {
 	scope   *scope // the shell text it stands in; nil outside shells
 	in      input  // its standard input
 	plain   bool   // not run by a shell but by a program: no builtins, no functions
@@ -103,7 +105,7 @@ type context struct {
 }
 
 // inShell reports whether a shell looks the command up.
-func (c context) inShell() bool { return c.scope != nil && !c.plain }
+func (c setting) inShell() bool { return c.scope != nil && !c.plain }
 
 func (i *inspector) within(place string, f func() error) error {
 	i.trail = append(i.trail, place)
@@ -132,7 +134,7 @@ func (i *inspector) deny(name string, from policy.Origin, how string) error {
 // undecided refuses what cannot be decided. Script files and the strings of
 // other languages are left to the kernel there: they are full of words that
 // only running them decides.
-func (i *inspector) undecided(c context, program, how string) error {
+func (i *inspector) undecided(c setting, program, how string) error {
 	if c.file || c.lenient {
 		return nil
 	}
@@ -150,7 +152,7 @@ func passed(err error) error {
 }
 
 // step counts the work and the depth.
-func (i *inspector) step(c context) error {
+func (i *inspector) step(c setting) error {
 	i.steps++
 	how := ""
 	switch {
@@ -190,6 +192,36 @@ func (i *inspector) absolute(name string) string {
 		return filepath.Clean(name)
 	}
 	return filepath.Join(i.o.Dir, name)
+}
+
+// candidates are the paths that a relative name may mean: text that changes
+// the directory may use it before or after.
+func (i *inspector) candidates(name string) []string {
+	out := []string{i.absolute(name)}
+	if !filepath.IsAbs(name) {
+		for _, dir := range i.dirs {
+			out = append(out, filepath.Join(dir, name))
+		}
+	}
+	return out
+}
+
+// changesDir notes a directory that text changes to.
+func (i *inspector) changesDir(name string) {
+	if len(i.dirs) < 8 {
+		dir := name
+		if !filepath.IsAbs(dir) {
+			from := i.o.Dir
+			if len(i.dirs) > 0 && !strings.HasPrefix(name, "/") {
+				from = i.dirs[len(i.dirs)-1]
+				if _, err := os.Stat(filepath.Join(from, name)); err != nil {
+					from = i.o.Dir
+				}
+			}
+			dir = filepath.Join(from, name)
+		}
+		i.dirs = append(i.dirs, dir)
+	}
 }
 
 // variable is a variable's value in the environment of the command.

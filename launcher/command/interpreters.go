@@ -40,7 +40,7 @@ func interpreter(base string) (language, bool) {
 // interpreterCommand inspects the one-liners of an interpreter, and code that
 // it reads from the command line's own here-document. Script files of other
 // languages are left to the kernel.
-func interpreterCommand(i *inspector, c context, words []field) error {
+func interpreterCommand(i *inspector, c setting, words []field) error {
 	base, _ := words[0].base()
 	l, ok := interpreter(base)
 	if !ok {
@@ -79,7 +79,7 @@ func interpreterCommand(i *inspector, c context, words []field) error {
 }
 
 // awkCommand is awk(1): its first operand is a program.
-func awkCommand(i *inspector, c context, words []field) error {
+func awkCommand(i *inspector, c setting, words []field) error {
 	opts, rest := options(words[1:], "fFveEiW", "file field-separator assign source include exec", true)
 	l := language{quote: `"`, hash: true}
 	var programs []field
@@ -117,7 +117,7 @@ func awkCommand(i *inspector, c context, words []field) error {
 
 // sedCommand is sed(1), whose e command runs its argument and whose e flag
 // runs what the substitution made.
-func sedCommand(i *inspector, c context, words []field) error {
+func sedCommand(i *inspector, c setting, words []field) error {
 	opts, rest := options(words[1:], "efl", "expression file line-length", false)
 	var scripts []field
 	file := false
@@ -157,7 +157,7 @@ func sedCommand(i *inspector, c context, words []field) error {
 
 // editorCommand is vi and gdb, whose commands may call a shell, and gdb
 // --args, which starts the program that it is given.
-func editorCommand(i *inspector, c context, words []field) error {
+func editorCommand(i *inspector, c setting, words []field) error {
 	base, _ := words[0].base()
 	for n := 1; n < len(words); n++ {
 		t := words[n].text
@@ -197,7 +197,7 @@ func editorCommand(i *inspector, c context, words []field) error {
 // code inspects a one-liner. It is no parser of six languages: it finds the
 // calls that start processes and reads the strings in them. What they compute
 // is left to the kernel.
-func (i *inspector) code(c context, l language, text string, args []field) error {
+func (i *inspector) code(c setting, l language, text string, args []field) error {
 	if err := i.step(c); err != nil {
 		return passed(err)
 	}
@@ -240,7 +240,7 @@ func (i *inspector) code(c context, l language, text string, args []field) error
 		if t.kind == stringToken {
 			name, _, _ := strings.Cut(strings.TrimSpace(t.text), " ")
 			if w, ok := i.denied(name); ok && name != "" {
-				return i.deny(w.Text, w.From, "as the string "+excerpt(t.text)+" in code that starts programs"+i.place())
+				return i.deny(w.Text, w.From, "as the string "+excerpt(t.text)+" in code that starts programs")
 			}
 		}
 	}
@@ -265,7 +265,7 @@ func (i *inspector) mentions(text string, args []field) bool {
 }
 
 // called inspects one call that starts a process.
-func (i *inspector) called(c context, l language, name string, call []field) error {
+func (i *inspector) called(c setting, l language, name string, call []field) error {
 	if len(call) == 0 {
 		return nil
 	}

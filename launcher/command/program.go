@@ -23,7 +23,7 @@ type file struct {
 
 // program refuses a word that names a denied program: by its name, by being
 // the same file, or by being a copy.
-func (i *inspector) program(c context, word, base string) (*file, error) {
+func (i *inspector) program(c setting, word, base string) (*file, error) {
 	if w, ok := i.denied(base); ok {
 		return nil, i.deny(w.Text, w.From, "named as "+excerpt(word))
 	}
@@ -56,7 +56,7 @@ func (i *inspector) program(c context, word, base string) (*file, error) {
 }
 
 // lookup finds the file that a word in command position starts.
-func (i *inspector) lookup(c context, word string) (*file, error) {
+func (i *inspector) lookup(c setting, word string) (*file, error) {
 	if f, ok := i.names[word]; ok {
 		return f, nil
 	}
@@ -80,7 +80,12 @@ func (i *inspector) find(word string) *file {
 			home, _ := i.variable("HOME")
 			word = home + "/" + rest
 		}
-		return look(i.absolute(word))
+		for _, path := range i.candidates(word) {
+			if f := look(path); f != nil {
+				return f
+			}
+		}
+		return nil
 	}
 	for path := i.o.Path; path != ""; {
 		var dir string

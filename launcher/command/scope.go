@@ -19,8 +19,9 @@ type scope struct {
 	params  []field // $0, $1, …; nil: those of the parent
 	sets    [][]*syntax.Word
 	shifted bool
-	defer_  bool // the parameters are known where the function is called
-	inFunc  bool // while collecting
+	dirs    []string // where cd leads
+	defer_  bool     // the parameters are known where the function is called
+	inFunc  bool     // while collecting
 }
 
 type variable struct {
@@ -239,6 +240,10 @@ func (s *scope) builtin(args []*syntax.Word) {
 					s.give(v, given{kind: setFixed, fixed: unknown})
 				}
 			}
+		}
+	case "cd", "pushd":
+		if dir, ok := literal(args[len(args)-1]); ok && len(args) > 1 && dir != "-" {
+			s.dirs = append(s.dirs, dir)
 		}
 	case "shift":
 		s.shifted = true

@@ -59,7 +59,7 @@ func macho(b []byte) bool {
 }
 
 // script inspects a script that is started as a program.
-func (i *inspector) script(c context, f *file, words []field) error {
+func (i *inspector) script(c setting, f *file, words []field) error {
 	if f == nil {
 		return nil
 	}
@@ -92,9 +92,15 @@ var systemDirs = []string{"/usr/", "/bin/", "/sbin/", "/opt/homebrew/", "/nix/st
 // surely starts counts, at its top level and outside branches: a script may
 // well hold a call of a denied program that it never makes, and the kernel
 // answers that one. A file that is not text, or is long, is left to the kernel too.
-func (i *inspector) scriptFile(c context, name string, params []field, lang syntax.LangVariant) error {
-	real, err := filepath.EvalSymlinks(i.absolute(name))
-	if err != nil {
+func (i *inspector) scriptFile(c setting, name string, params []field, lang syntax.LangVariant) error {
+	real := ""
+	for _, path := range i.candidates(name) {
+		var err error
+		if real, err = filepath.EvalSymlinks(path); err == nil {
+			break
+		}
+	}
+	if real == "" {
 		return nil
 	}
 	for _, dir := range systemDirs {
@@ -123,7 +129,7 @@ func (i *inspector) below(path string) bool {
 }
 
 // sourced inspects ". file".
-func (i *inspector) sourced(c context, args []field) error {
+func (i *inspector) sourced(c setting, args []field) error {
 	if len(args) > 0 && args[0].text == "--" {
 		args = args[1:]
 	}
@@ -134,7 +140,7 @@ func (i *inspector) sourced(c context, args []field) error {
 }
 
 // read inspects what a shell reads from a file that a word names.
-func (i *inspector) read(c context, name field, params []field, lang syntax.LangVariant) error {
+func (i *inspector) read(c setting, name field, params []field, lang syntax.LangVariant) error {
 	switch {
 	case name.proc != nil:
 		return i.fed(c, *name.proc, params, lang)
@@ -147,14 +153,14 @@ func (i *inspector) read(c context, name field, params []field, lang syntax.Lang
 }
 
 // fed inspects what a shell reads from its input.
-func (i *inspector) fed(c context, in input, params []field, lang syntax.LangVariant) error {
+func (i *inspector) fed(c setting, in input, params []field, lang syntax.LangVariant) error {
 	switch {
 	case !in.given: // a terminal or what kgate itself was given: not on the command line
 		return nil
 	case in.path != "":
 		return i.scriptFile(c, in.path, params, lang)
 	case !in.known:
-		return i.undecided(c, "", "the commands that a shell reads from a pipe are decided only at run time: write them out"+i.place())
+		return i.undecided(c, "", "the commands that a shell reads from a pipe are decided only at run time: write them out")
 	}
 	c.in = input{}
 	return i.shellText(c, in.text, params, lang)

@@ -9,7 +9,7 @@ import (
 
 // shellText inspects text that a shell would run. Parent is the scope whose
 // variables the shell inherits; params are $0, $1 and so on.
-func (i *inspector) shellText(c context, text string, params []field, lang syntax.LangVariant) error {
+func (i *inspector) shellText(c setting, text string, params []field, lang syntax.LangVariant) error {
 	if err := i.step(c); err != nil {
 		return passed(err)
 	}
@@ -23,6 +23,9 @@ func (i *inspector) shellText(c context, text string, params []field, lang synta
 	c.scope = newScope(c.scope, params)
 	c.plain = false
 	c.scope.collect(parsed.Stmts)
+	for _, dir := range c.scope.dirs {
+		i.changesDir(dir)
+	}
 	w := &walker{i: i, c: c}
 	return w.stmts(parsed.Stmts)
 }
@@ -30,7 +33,7 @@ func (i *inspector) shellText(c context, text string, params []field, lang synta
 // walker goes through the statements of one text.
 type walker struct {
 	i     *inspector
-	c     context
+	c     setting
 	calls int // functions being followed
 }
 
@@ -162,7 +165,7 @@ func (w *walker) binary(cmd *syntax.BinaryCmd, in input) error {
 	if err := w.stmt(first, in); err != nil {
 		return err
 	}
-	before := first
+	before, read := first, in
 	for n := len(chain) - 1; n >= 0; n-- {
 		l := chain[n]
 		piped := l.op == syntax.Pipe || l.op == syntax.PipeAll
@@ -171,19 +174,12 @@ func (w *walker) binary(cmd *syntax.BinaryCmd, in input) error {
 		}
 		from := in
 		if piped {
-			from = w.output([]*syntax.Stmt{before})
-			if c, ok := l.s.Cmd.(*syntax.BinaryCmd); ok && len(l.s.Redirs) == 0 {
-				if err := w.binary(c, from); err != nil {
-					return err
-				}
-				before = l.s
-				continue
-			}
+			from = w.printedBy(before, read)
 		}
 		if err := w.stmt(l.s, from); err != nil {
 			return err
 		}
-		before = l.s
+		before, read = l.s, from
 	}
 	return nil
 }
@@ -274,9 +270,9 @@ func (w *walker) assign(a *syntax.Assign) error {
 	return nil
 }
 
-// mild is the context of text that may run: only what is surely denied in it
+// mild is the setting of text that may run: only what is surely denied in it
 // is refused.
-func mild(c context) context {
+func mild(c setting) setting {
 	c.lenient = true
 	return c
 }
@@ -316,7 +312,7 @@ func (w *walker) call(c *syntax.CallExpr, in input) error {
 }
 
 // start is the inspector's start with the functions of this text in sight.
-func (w *walker) start(ctx context, words []field) error {
+func (w *walker) start(ctx setting, words []field) error {
 	if len(words) > 0 && words[0].sure {
 		if f := ctx.scope.function(words[0].text); f != nil {
 			return w.follow(ctx, f, words)
@@ -332,7 +328,7 @@ func (w *walker) start(ctx context, words []field) error {
 }
 
 // follow looks at a function's body again with the words it is called with.
-func (w *walker) follow(ctx context, f *function, words []field) error {
+func (w *walker) follow(ctx setting, f *function, words []field) error {
 	if err := w.i.step(ctx); err != nil {
 		return passed(err)
 	}

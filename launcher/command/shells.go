@@ -7,7 +7,7 @@ import (
 )
 
 // shellCommand inspects a shell that is started as a program.
-func shellCommand(i *inspector, c context, words []field) error {
+func shellCommand(i *inspector, c setting, words []field) error {
 	lang := syntax.LangBash
 	base, _ := words[0].base()
 	if base == "zsh" {

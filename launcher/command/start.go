@@ -11,7 +11,7 @@ import (
 )
 
 // start inspects one command line: the program, and what it would start in turn.
-func (i *inspector) start(words []field, c context) error {
+func (i *inspector) start(words []field, c setting) error {
 	if err := i.step(c); err != nil || len(words) == 0 {
 		return passed(err)
 	}
@@ -24,7 +24,7 @@ func (i *inspector) start(words []field, c context) error {
 		if first.deferred() {
 			return nil
 		}
-		return i.undecided(c, excerpt(first.text), fmt.Sprintf("the program %s is decided only at run time: write its name out%s", excerpt(first.text), i.place()))
+		return i.undecided(c, excerpt(first.text), fmt.Sprintf("the program %s is decided only at run time: write its name out", excerpt(first.text)))
 	}
 	if c.inShell() && first.sure && !strings.Contains(first.text, "/") {
 		if done, err := i.builtin(c, words); done {
@@ -52,7 +52,7 @@ func (i *inspector) start(words []field, c context) error {
 }
 
 // special reports whether the words behind a program matter.
-func special(c context, name string) bool {
+func special(c setting, name string) bool {
 	return handler(baseName(name)) != nil || builtins(name) || c.scope.function(name) != nil || c.scope.alias(name) != nil
 }
 
@@ -64,11 +64,11 @@ func (i *inspector) ordinary(f *file) bool {
 
 // matches inspects a pattern in command position: the shell takes the first
 // file that matches, and which that is may change until then.
-func (i *inspector) matches(words []field, c context) error {
+func (i *inspector) matches(words []field, c setting) error {
 	first := words[0]
 	dir, pattern := path.Split(first.pattern)
 	dont := func() error {
-		return i.undecided(c, first.text, fmt.Sprintf("the pattern %s in command position cannot be decided: write the program's name out%s", excerpt(first.text), i.place()))
+		return i.undecided(c, first.text, fmt.Sprintf("the pattern %s in command position cannot be decided: write the program's name out", excerpt(first.text)))
 	}
 	if !first.sure || c.plain {
 		if c.plain && first.sure { // no shell: the characters stand for themselves
@@ -137,7 +137,7 @@ func builtins(name string) bool {
 
 // builtin inspects a shell's own command; done is false when name is none that
 // starts others.
-func (i *inspector) builtin(c context, words []field) (done bool, err error) {
+func (i *inspector) builtin(c setting, words []field) (done bool, err error) {
 	name, args := words[0].text, words[1:]
 	if !builtins(name) {
 		return false, nil
@@ -157,10 +157,8 @@ func (i *inspector) builtin(c context, words []field) (done bool, err error) {
 			return i.start(rest, c)
 		case "command":
 			opts, rest := options(args, "", "", true)
-			for _, o := range opts {
-				if o.name == "-v" || o.name == "-V" {
-					return nil
-				}
+			if asks(opts) {
+				return nil
 			}
 			return i.start(rest, c)
 		case "builtin", "noglob", "nocorrect", "and", "or", "not", "begin", "else", "-":
@@ -193,6 +191,16 @@ func (i *inspector) builtin(c context, words []field) (done bool, err error) {
 		return nil
 	})
 	return true, err
+}
+
+// asks reports whether "command" only tells what a name is.
+func asks(opts []option) bool {
+	for _, o := range opts {
+		if o.name == "-v" || o.name == "-V" {
+			return true
+		}
+	}
+	return false
 }
 
 // each calls f with the argument of each option of that name.

@@ -7,12 +7,12 @@ import (
 )
 
 // text inspects text that a program gives to a shell.
-func (i *inspector) text(c context, f field) error {
+func (i *inspector) text(c setting, f field) error {
 	return i.shellText(c, f.text, []field{known("sh")}, syntax.LangBash)
 }
 
 // textCommand is the programs whose operands, or some option, are text for a shell.
-func textCommand(i *inspector, c context, words []field) error {
+func textCommand(i *inspector, c setting, words []field) error {
 	base, _ := words[0].base()
 	args := words[1:]
 	switch base {
@@ -44,8 +44,7 @@ func textCommand(i *inspector, c context, words []field) error {
 		if len(rest) == 0 {
 			return nil
 		}
-		opts, rest := options(rest[1:], "cdenstxyFTlpvbIJE", "", false)
-		_ = opts
+		_, rest = options(rest[1:], "censtxyF", "", false)
 		return i.all(mild(c), append(rest, field{text: texts(rest)}))
 	case "parallel":
 		return parallelCommand(i, c, args)
@@ -74,7 +73,7 @@ func textCommand(i *inspector, c context, words []field) error {
 }
 
 // all inspects each of the words as text for a shell.
-func (i *inspector) all(c context, list []field) error {
+func (i *inspector) all(c setting, list []field) error {
 	for _, f := range list {
 		if err := i.text(c, f); err != nil {
 			return err
@@ -84,7 +83,7 @@ func (i *inspector) all(c context, list []field) error {
 }
 
 // parallelCommand is parallel(1): a command with places for its arguments.
-func parallelCommand(i *inspector, c context, args []field) error {
+func parallelCommand(i *inspector, c setting, args []field) error {
 	_, rest := options(args, "jINLnPSasdEC", "jobs replace max-args max-procs arg-file delay colsep joblog results retries timeout sshlogin delimiter tmpdir workdir env", true)
 	end := 0
 	for end < len(rest) && !strings.HasPrefix(rest[end].text, ":::") {
@@ -105,7 +104,7 @@ func parallelCommand(i *inspector, c context, args []field) error {
 }
 
 // gitCommand is git(1): settings, aliases and subcommands that run others.
-func gitCommand(i *inspector, c context, words []field) error {
+func gitCommand(i *inspector, c setting, words []field) error {
 	opts, rest := options(words[1:], "cC", "git-dir work-tree namespace exec-path super-prefix config-env attr-source", true)
 	for _, o := range opts {
 		if o.name != "-c" {
@@ -168,7 +167,7 @@ func runsSetting(key string) bool {
 }
 
 // optionCommand is the programs that an option, or one word, makes start another.
-func optionCommand(i *inspector, c context, words []field) error {
+func optionCommand(i *inspector, c setting, words []field) error {
 	base, _ := words[0].base()
 	args := words[1:]
 	run := func(f field) error { return i.text(mild(c), f) }
@@ -188,7 +187,7 @@ func optionCommand(i *inspector, c context, words []field) error {
 	case "zip":
 		short, long, names = "TTtbnixP", "unzip-command", " -TT --unzip-command "
 	case "start-stop-daemon":
-		short, long, names = "axpnucgdsPIkR", "startas exec pidfile name user chuid group chdir", " -a -x --startas --exec "
+		short, long, names = "axpnucgdsPIkR", "exec pidfile name user chuid group chdir", " -a -x --startas --exec "
 	case "nodemon":
 		short, long, names = "xewid", "exec ext watch ignore", " -x --exec "
 	case "make", "gmake":
@@ -250,7 +249,7 @@ func optionCommand(i *inspector, c context, words []field) error {
 }
 
 // nodePackages is npx(1) and its like.
-func nodePackages(i *inspector, c context, words []field) error {
+func nodePackages(i *inspector, c setting, words []field) error {
 	base, _ := words[0].base()
 	args := words[1:]
 	if base != "npx" && base != "bunx" {
@@ -275,7 +274,7 @@ func nodePackages(i *inspector, c context, words []field) error {
 }
 
 // toolCommand is nix and cmake: a command stands behind one of their options.
-func toolCommand(i *inspector, c context, words []field) error {
+func toolCommand(i *inspector, c setting, words []field) error {
 	base, _ := words[0].base()
 	for n := 1; n+1 < len(words); n++ {
 		behind := words[n+1:]

@@ -6,7 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-type handlerFunc func(*inspector, context, []field) error
+type handlerFunc func(*inspector, setting, []field) error
 
 // handler is what knows how a program starts others; nil for most. A switch
 // and not a map: it costs nothing at the start of kgate.
@@ -31,12 +31,20 @@ func named(base string) handlerFunc {
 		return shellCommand
 	case "env":
 		return envCommand
+	case "command": // some systems have it as a file, too
+		return func(i *inspector, c setting, words []field) error {
+			opts, rest := options(words[1:], "", "", true)
+			if asks(opts) {
+				return nil
+			}
+			return i.start(rest, c)
+		}
 	case "xargs":
 		return xargsCommand
 	case "find", "gfind", "bfs", "fd", "fdfind":
 		return findCommand
 	case "busybox", "toybox", "busybox.static", "busybox-static", "busybox.nosuid", "busybox.suid":
-		return func(i *inspector, c context, words []field) error {
+		return func(i *inspector, c setting, words []field) error {
 			if len(words) > 1 && words[1].option() {
 				return nil
 			}
@@ -96,11 +104,31 @@ func wrapperSpec(base string) (spec, bool) {
 		return spec{"ioe", "input output error", 0, ""}, true
 	case "time", "gtime":
 		return spec{"fo", "format output", 0, ""}, true
-	case "nohup", "setsid", "eatmydata", "catchsegv", "fakeroot", "dbus-run-session", "torsocks", "tsocks",
-		"tini", "dumb-init", "caffeinate", "command", "ccache", "sccache", "distcc", "setarch", "linux32", "linux64", "i386", "x86_64",
-		"unbuffer", "ltrace-wrapper", "firejail", "setlock", "sem", "xvfb-run", "rlwrap", "pkexec", "ssh-agent", "daemonize",
-		"proxychains", "proxychains4", "valgrind", "chpst", "softlimit", "catatonit", "nocache", "exec", "noti", "progress":
-		return spec{"lsbipenfuUdmotacr", "server-num server-args auth-file lib faked user", 0, ""}, true
+	case "nohup", "setsid", "eatmydata", "catchsegv", "torsocks", "tsocks", "ccache", "sccache", "distcc", "nocache", "unbuffer", "firejail",
+		"setarch", "linux32", "linux64", "i386", "x86_64", "valgrind", "catatonit", "pkexec":
+		return spec{"", "user", 0, ""}, true
+	case "caffeinate":
+		return spec{"tw", "", 0, ""}, true
+	case "tini", "dumb-init":
+		return spec{"per", "rewrite", 0, ""}, true
+	case "fakeroot":
+		return spec{"lsib", "lib faked", 0, ""}, true
+	case "dbus-run-session":
+		return spec{"", "config-file dbus-daemon", 0, ""}, true
+	case "xvfb-run":
+		return spec{"nfsepw", "server-num auth-file server-args error-file xauth-protocol wait", 0, ""}, true
+	case "rlwrap":
+		return spec{"bCDfFgHlmMopqsSwzP", "", 0, ""}, true
+	case "ssh-agent":
+		return spec{"atPEO", "", 0, ""}, true
+	case "daemonize":
+		return spec{"aceoplEu", "", 0, ""}, true
+	case "proxychains", "proxychains4":
+		return spec{"f", "", 0, ""}, true
+	case "chpst", "softlimit":
+		return spec{"uUe/nlLmdopfcrtbas", "", 0, ""}, true
+	case "setlock":
+		return spec{"", "", 1, ""}, true
 	case "chroot":
 		return spec{"ug", "", 1, ""}, true
 	case "unshare":
@@ -151,7 +179,7 @@ func wrapperSpec(base string) (spec, bool) {
 
 const bwrapOne = "args chdir unsetenv proc dev tmpfs mqueue dir remount-ro lock-file sync-fd uid gid hostname seccomp add-seccomp-fd block-fd userns-block-fd info-fd json-status-fd exec-label file-label cap-add cap-drop perms size userns userns2 pidns argv0"
 
-func wrapperCommand(i *inspector, c context, words []field) error {
+func wrapperCommand(i *inspector, c setting, words []field) error {
 	base, _ := words[0].base()
 	s, ok := wrapperSpec(base)
 	if !ok {
@@ -215,7 +243,7 @@ func bwrapOperands(words []field) []field {
 }
 
 // envCommand is env(1), with its own way to split text.
-func envCommand(i *inspector, c context, words []field) error {
+func envCommand(i *inspector, c setting, words []field) error {
 	args := words[1:]
 	for round := 0; round < maxNested; round++ {
 		opts, rest := options(args, "uCSaP", "unset chdir split-string argv0", true)
@@ -248,7 +276,7 @@ func envCommand(i *inspector, c context, words []field) error {
 
 // xargsCommand is xargs(1): the words from its input follow the command, or
 // stand where it says.
-func xargsCommand(i *inspector, c context, words []field) error {
+func xargsCommand(i *inspector, c setting, words []field) error {
 	opts, rest := options(words[1:], "ILnPsdaER", "arg-file delimiter eof max-args max-chars max-procs max-lines process-slot-var", true)
 	replace := ""
 	for _, o := range opts {
@@ -285,7 +313,7 @@ func withHoles(words []field, placeholder string) []field {
 }
 
 // findCommand is find(1) and fd(1): commands stand between their options.
-func findCommand(i *inspector, c context, words []field) error {
+func findCommand(i *inspector, c setting, words []field) error {
 	for n := 1; n < len(words); n++ {
 		switch words[n].text {
 		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch":
@@ -305,7 +333,7 @@ func findCommand(i *inspector, c context, words []field) error {
 }
 
 // sudoCommand is sudo(8) and doas(1).
-func sudoCommand(i *inspector, c context, words []field) error {
+func sudoCommand(i *inspector, c setting, words []field) error {
 	_, rest := options(words[1:], "ugpCchrRtTUDa", "user group prompt close-from host role type chroot chdir command-timeout other-user login-class", true)
 	for len(rest) > 0 {
 		name, value, ok := strings.Cut(rest[0].text, "=")
@@ -319,7 +347,7 @@ func sudoCommand(i *inspector, c context, words []field) error {
 }
 
 // suCommand is su(1), runuser(1) and sg(1): text for a shell, or a command.
-func suCommand(i *inspector, c context, words []field) error {
+func suCommand(i *inspector, c setting, words []field) error {
 	base, _ := words[0].base()
 	opts, rest := options(words[1:], "cgGsuTw", "command session-command group supp-group shell user whitelist-environment", false)
 	user := false
@@ -348,7 +376,7 @@ func suCommand(i *inspector, c context, words []field) error {
 }
 
 // flockCommand is flock(1): a file, then a command or text for a shell.
-func flockCommand(i *inspector, c context, words []field) error {
+func flockCommand(i *inspector, c setting, words []field) error {
 	_, rest := options(words[1:], "wEt", "timeout conflict-exit-code wait", true)
 	if len(rest) < 2 {
 		return nil
@@ -364,7 +392,7 @@ func flockCommand(i *inspector, c context, words []field) error {
 }
 
 // loader is the dynamic loader called by hand; see ld.so(8).
-func loader(i *inspector, c context, words []field) error {
+func loader(i *inspector, c setting, words []field) error {
 	_, rest := options(words[1:], "", "library-path inhibit-rpath audit preload argv0 glibc-hwcaps-prepend glibc-hwcaps-mask", true)
 	if len(rest) > 0 && rest[0].sure && !strings.Contains(rest[0].text, "/") {
 		rest = append([]field{known("./" + rest[0].text)}, rest[1:]...) // the loader does not search PATH
