@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/user"
 	"strings"
+	"time"
 
 	"github.com/kgate-dev/kgate/backends"
 	"github.com/kgate-dev/kgate/launcher/audit"
@@ -37,6 +38,12 @@ type Request struct {
 	Terminal bool // the command gets a terminal
 
 	Verbose io.Writer // where refusals of the network filter are told; nil: nowhere
+
+	// Over ends the whole box when it is closed; nil: never.
+	Over <-chan struct{}
+	// Grace, when not 0, is how long after a signal that asks it to end the
+	// command has before the whole box is ended.
+	Grace time.Duration
 }
 
 // Here fills in the process's own directory, environment and homes where they

@@ -49,7 +49,8 @@ func (l *Launch) relay(in, out, errs *os.File) (int, error) {
 		copies.Go(func() { shown = term.Relay(l.Masks) })
 	}
 	done := make(chan struct{})
-	go forward(signals, p, done)
+	go forward(signals, p, done, l.request.Grace)
+	go endWith(l.request.Over, p, done)
 	exit, err := p.Wait()
 	close(done)
 	if term != nil {
@@ -202,11 +203,18 @@ func notify(term bool) chan os.Signal {
 	return c
 }
 
-func forward(signals <-chan os.Signal, p backends.Process, done <-chan struct{}) {
+func forward(signals <-chan os.Signal, p backends.Process, done <-chan struct{}, grace time.Duration) {
+	var late <-chan time.Time
 	for {
 		select {
+		case <-late:
+			p.Kill()
+			late = nil
 		case s := <-signals:
 			p.Signal(s)
+			if grace > 0 && late == nil && asksToEnd(s) {
+				late = time.After(grace)
+			}
 			if s == syscall.SIGTSTP {
 				// The command has stopped or has its own handler; either way the
 				// person's shell is waiting for this process to stop.
@@ -215,5 +223,22 @@ func forward(signals <-chan os.Signal, p backends.Process, done <-chan struct{})
 		case <-done:
 			return
 		}
+	}
+}
+
+func asksToEnd(s os.Signal) bool {
+	switch s {
+	case syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT:
+		return true
+	}
+	return false
+}
+
+// endWith kills the box when over is closed first.
+func endWith(over <-chan struct{}, p backends.Process, done <-chan struct{}) {
+	select {
+	case <-over:
+		p.Kill()
+	case <-done:
 	}
 }

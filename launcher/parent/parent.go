@@ -1,0 +1,92 @@
+// Package parent tells when whoever started this process is gone. A harness
+// that is killed tells nobody: its wrapper is handed over to another parent and
+// goes on, with the box and everything in it.
+package parent
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// process is what is known of one process.
+type process struct {
+	parent, group int
+	name          string // of its program, without directories
+}
+
+// wrappers are the programs that a harness puts between itself and what it
+// starts, which only wait for it. One that is left behind when the harness is
+// killed lives on as long as this process does, so its own parent counts.
+var wrappers = map[string]bool{
+	"sh": true, "bash": true, "dash": true, "ash": true, "zsh": true, "ksh": true, "mksh": true, "fish": true, "busybox": true,
+}
+
+// most bounds the walk.
+const most = 8
+
+// every is how often the parent is asked for where the kernel does not tell.
+var every = 50 * time.Millisecond
+
+// Watch returns a channel that is closed when the parent of this process ends,
+// or has ended already. While what is above is a shell in this process's own
+// group, which is a shell that waits for one command, the shell's parent is
+// watched as well. The watch lasts as long as the process.
+func Watch() <-chan struct{} {
+	gone := make(chan struct{})
+	first := os.Getppid()
+	if orphan(first) {
+		close(gone)
+		return gone
+	}
+	over := make(chan struct{}, 2*most) // nobody waits to send
+	watched := watch(first, over)
+	group := groupOf()
+	for pid, n := first, 0; n < most && pid > 1; n++ {
+		p, err := read(pid)
+		if err != nil || p.group != group || !wrappers[p.name] || p.parent <= 1 {
+			break
+		}
+		watch(p.parent, over)
+		// The number is worth something only if it was still the parent's once it
+		// was watched.
+		if again, err := read(pid); err != nil || again.parent != p.parent {
+			over <- struct{}{}
+			break
+		}
+		pid = p.parent
+	}
+	go func() {
+		defer close(gone)
+		if watched {
+			<-over
+			return
+		}
+		poll := time.NewTicker(every)
+		defer poll.Stop()
+		for os.Getppid() == first {
+			select {
+			case <-over:
+				return
+			case <-poll.C:
+			}
+		}
+	}()
+	if os.Getppid() != first {
+		over <- struct{}{}
+	}
+	return gone
+}
+
+// orphan says whether a parent is the system's own first process, which starts
+// no wrappers: whoever did is gone already. In a container the first process may
+// be the harness itself.
+func orphan(ppid int) bool {
+	p, err := read(ppid)
+	return err == nil && (p.name == "systemd" || p.name == "init" || p.name == "launchd") && ppid != 0
+}
+
+// clean is a program's name as the kernel has it, without the dash of a login
+// shell.
+func clean(name string) string { return strings.TrimPrefix(filepath.Base(name), "-") }
