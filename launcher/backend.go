@@ -22,7 +22,9 @@ func Backend(goos string) (backends.Backend, error) {
 		b.Stage = bubblewrap.Stage{Source: self, Words: []string{terminal.StageName, strconv.Itoa(backends.ControlFD)}}
 		return b, nil
 	case "darwin":
-		return seatbelt.New(seatbelt.ThisHost()), nil
+		b := seatbelt.New(seatbelt.ThisHost())
+		b.Terminal = []string{terminal.StageName, strconv.Itoa(backends.ControlFD)}
+		return b, nil
 	}
 	return nil, fmt.Errorf("no box for %q (kgate knows linux and darwin)", goos)
 }
