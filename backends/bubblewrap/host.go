@@ -1,0 +1,156 @@
+package bubblewrap
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Host is what Plan has to know of the machine. It is read, never changed.
+type Host interface {
+	Lstat(path string) (os.FileInfo, error)
+	Readlink(path string) (string, error)
+	// ReadDir returns at most max entries in no particular order, and whether
+	// there were more.
+	ReadDir(path string, max int) (entries []os.DirEntry, more bool, err error)
+	// ReadFile returns at most the first MiB of a regular file.
+	ReadFile(path string) ([]byte, error)
+	// Readable says whether this user may read the file, or might let himself.
+	Readable(path string, info os.FileInfo) bool
+	// Path is the list of directories in which programs are looked for.
+	Path() []string
+	// Sockets are the names that unix sockets of this machine are bound to, as
+	// the kernel lists them.
+	Sockets() ([]string, error)
+}
+
+// ThisHost is the machine kgate runs on.
+func ThisHost() Host { return thisHost{} }
+
+type thisHost struct{}
+
+func (thisHost) Lstat(path string) (os.FileInfo, error) { return os.Lstat(path) }
+func (thisHost) Readlink(path string) (string, error)   { return os.Readlink(path) }
+
+func (thisHost) ReadDir(path string, max int) ([]os.DirEntry, bool, error) {
+	d, err := os.Open(path)
+	if err != nil {
+		return nil, false, err
+	}
+	defer d.Close()
+	entries, err := d.ReadDir(max + 1)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if len(entries) > max {
+		return entries[:max], true, err
+	}
+	return entries, false, err
+}
+
+func (thisHost) ReadFile(path string) ([]byte, error) {
+	// The project may hold anything under a name that should be a file: a FIFO
+	// must not hang kgate, and a file without end must not fill it.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}
+	}
+	return io.ReadAll(io.LimitReader(f, 1<<20))
+}
+
+func (thisHost) Readable(path string, info os.FileInfo) bool {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) == os.Getuid() {
+		return true
+	}
+	return unix.Access(path, unix.R_OK) == nil
+}
+
+func (thisHost) Path() []string { return filepath.SplitList(os.Getenv("PATH")) }
+
+// Sockets reads the last column of /proc/net/unix, proc_net_unix in proc(5).
+// Names in the abstract namespace start with "@" there.
+func (thisHost) Sockets() ([]string, error) {
+	data, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSuffix(line, "\n")
+		// The path is the eighth field and may hold spaces itself.
+		if i := strings.Index(line, " /"); i >= 0 {
+			names = append(names, line[i+1:])
+		}
+	}
+	return names, nil
+}
+
+// maxLinks is how many symlinks a path may pass through, as in path_resolution(7).
+const maxLinks = 40
+
+// link is one symlink that a path passes through.
+type link struct{ at, target string }
+
+// resolve follows every symlink of an absolute path. It returns the real path
+// and the links on the way. The error is that of the first part that is absent.
+func resolve(h Host, path string) (string, []link, error) {
+	var links []link
+	real := "/"
+	rest := strings.Split(filepath.Clean(path), "/")
+	for len(rest) > 0 {
+		name := rest[0]
+		rest = rest[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			real = filepath.Dir(real)
+			continue
+		}
+		next := filepath.Join(real, name)
+		info, err := h.Lstat(next)
+		if err != nil {
+			return "", links, err
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			real = next
+			continue
+		}
+		target, err := h.Readlink(next)
+		if err != nil {
+			return "", links, err
+		}
+		if links = append(links, link{next, target}); len(links) > maxLinks {
+			return "", links, &fs.PathError{Op: "resolve", Path: path, Err: syscall.ELOOP}
+		}
+		if filepath.IsAbs(target) {
+			real = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return real, links, nil
+}
+
+// follow is stat: what a path leads to.
+func follow(h Host, path string) (os.FileInfo, error) {
+	real, _, err := resolve(h, path)
+	if err != nil {
+		return nil, err
+	}
+	return h.Lstat(real)
+}
+
+// within says whether path is dir or below it. Both are clean.
+func within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
+}

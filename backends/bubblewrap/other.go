@@ -1,0 +1,22 @@
+//go:build !linux
+
+package bubblewrap
+
+import (
+	"errors"
+
+	"github.com/kgate-dev/kgate/backends"
+	"github.com/kgate-dev/kgate/launcher/policy"
+)
+
+var errLinux = errors.New("bubblewrap: the box needs Linux")
+
+// Start returns an error: see its Linux part.
+func (b *Backend) Start(*backends.Plan, backends.Stdio) (backends.Process, error) {
+	return nil, errLinux
+}
+
+// Probe says that the box is not to be had.
+func (b *Backend) Probe(*policy.Policy) []backends.Finding {
+	return []backends.Finding{{Row: "bubblewrap", Status: backends.Blocked, Reason: errLinux.Error(), Mend: "use the box of this system"}}
+}
