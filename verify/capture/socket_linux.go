@@ -1,9 +1,11 @@
 package capture
 
 import (
-	"fmt"
+	"errors"
 	"os"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/google/gopacket"
@@ -13,37 +15,32 @@ import (
 // Socket reads the packets of every interface of a network namespace but the
 // loopback, or of one of them. It is a gopacket.PacketDataSource.
 type Socket struct {
-	fd     int
-	buf    []byte
-	idle   atomic.Uint64 // how often there was nothing to read
-	lost   atomic.Uint64
-	closed atomic.Bool
+	file *os.File
+	raw  syscall.RawConn
+	lost atomic.Uint64
+
+	mu  sync.Mutex // held from a packet's leaving the kernel until it was handed on
+	buf []byte
 }
 
 // snap is how much of a packet is kept: any name server's message over UDP, and
 // the start of everything else.
 const snap = 4096
 
-// idleAfter is how long a read waits before it says that there is nothing.
-const idleAfter = 3 * time.Millisecond
-
 // Open opens a socket in the network namespace of the calling thread, on the
 // interface with that index, or with 0 on all, those that come later too. It
 // needs CAP_NET_RAW over the namespace. See packet(7).
 func Open(index int) (*Socket, error) {
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket AF_PACKET", err)
 	}
-	s := &Socket{fd: fd, buf: make([]byte, snap)}
-	tv := unix.NsecToTimeval(idleAfter.Nanoseconds())
 	steps := []struct {
 		name string
 		do   func() error
 	}{
 		// The person's limit caps this one; losses are counted.
 		{"setsockopt SO_RCVBUF", func() error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 8<<20) }},
-		{"setsockopt SO_RCVTIMEO", func() error { return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv) }},
 		{"setsockopt SO_TIMESTAMPNS", func() error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) }},
 		// Binding starts the capture, with the protocol in network byte order.
 		{"bind AF_PACKET", func() error {
@@ -56,28 +53,85 @@ func Open(index int) (*Socket, error) {
 			return nil, os.NewSyscallError(step.name, err)
 		}
 	}
+	s := &Socket{file: os.NewFile(uintptr(fd), "AF_PACKET"), buf: make([]byte, snap)}
+	if s.raw, err = s.file.SyscallConn(); err != nil {
+		s.file.Close()
+		return nil, err
+	}
 	return s, nil
 }
 
-// ErrIdle is what ReadPacketData returns when no packet came for a while.
-var ErrIdle = fmt.Errorf("capture: no packet: %w", os.ErrDeadlineExceeded)
+// ReadPacketData waits for a packet of an Ethernet interface. After Close the
+// error is os.ErrClosed.
+func (s *Socket) ReadPacketData() (data []byte, ci gopacket.CaptureInfo, err error) {
+	closed := s.raw.Read(func(fd uintptr) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		data, ci, err = s.receive(int(fd))
+		return err != unix.EAGAIN
+	})
+	if closed != nil {
+		return nil, ci, os.ErrClosed
+	}
+	return data, ci, err
+}
 
-// ReadPacketData returns the next Ethernet frame, ErrIdle, or os.ErrClosed.
-func (s *Socket) ReadPacketData() ([]byte, gopacket.CaptureInfo, error) {
+// Run hands each packet to f until Close, then returns nil.
+func (s *Socket) Run(f func(data []byte, ci gopacket.CaptureInfo)) error {
+	var err error
+	for err == nil {
+		closed := s.raw.Read(func(fd uintptr) bool {
+			err = s.pass(int(fd), f)
+			if err != unix.EAGAIN {
+				return true
+			}
+			err = nil
+			return false
+		})
+		if closed != nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// Drain hands on all that was captured before the call. When it returns, Run
+// has handed on the rest of it.
+func (s *Socket) Drain(f func(data []byte, ci gopacket.CaptureInfo)) error {
+	var err error
+	if e := s.raw.Control(func(fd uintptr) {
+		for err == nil {
+			err = s.pass(int(fd), f)
+		}
+	}); e != nil {
+		return os.ErrClosed
+	}
+	if err == unix.EAGAIN {
+		return nil
+	}
+	return err
+}
+
+func (s *Socket) pass(fd int, f func([]byte, gopacket.CaptureInfo)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	data, ci, err := s.receive(fd)
+	if err == nil {
+		f(data, ci)
+	}
+	return err
+}
+
+// receive takes the next packet from the kernel, or returns EAGAIN.
+func (s *Socket) receive(fd int) ([]byte, gopacket.CaptureInfo, error) {
 	var oob [128]byte
 	for {
-		if s.closed.Load() {
-			return nil, gopacket.CaptureInfo{}, os.ErrClosed
-		}
-		n, oobn, _, from, err := unix.Recvmsg(s.fd, s.buf, oob[:], unix.MSG_TRUNC)
+		n, oobn, _, from, err := unix.Recvmsg(fd, s.buf, oob[:], unix.MSG_TRUNC|unix.MSG_DONTWAIT)
 		switch {
-		case err == unix.EINTR:
+		case err == unix.EINTR, err == unix.ENETDOWN: // one interface of many went down
 			continue
 		case err == unix.EAGAIN:
-			s.idle.Add(1)
-			return nil, gopacket.CaptureInfo{}, ErrIdle
-		case err == unix.ENETDOWN: // one interface of many went down
-			continue
+			return nil, gopacket.CaptureInfo{}, err
 		case err != nil:
 			return nil, gopacket.CaptureInfo{}, os.NewSyscallError("recvmsg", err)
 		}
@@ -86,8 +140,7 @@ func (s *Socket) ReadPacketData() ([]byte, gopacket.CaptureInfo, error) {
 			continue
 		}
 		ci := gopacket.CaptureInfo{Timestamp: stamp(oob[:oobn]), Length: n, CaptureLength: min(n, len(s.buf)), InterfaceIndex: ll.Ifindex}
-		data := append([]byte(nil), s.buf[:ci.CaptureLength]...)
-		return data, ci, nil
+		return append([]byte(nil), s.buf[:ci.CaptureLength]...), ci, nil
 	}
 }
 
@@ -96,7 +149,7 @@ func stamp(oob []byte) time.Time {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err == nil {
 		for _, m := range messages {
-			if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS && len(m.Data) >= 16 {
+			if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS {
 				return timespec(m.Data)
 			}
 		}
@@ -104,25 +157,18 @@ func stamp(oob []byte) time.Time {
 	return time.Now()
 }
 
-// Idle counts the times that there was nothing to read. Whatever was sent
-// before a call has been read when the count has grown by two since.
-func (s *Socket) Idle() uint64 { return s.idle.Load() }
-
 // Lost returns how many packets the kernel has dropped because they were not
 // read in time. A capture that lost packets cannot say that there were none.
 func (s *Socket) Lost() (uint64, error) {
-	stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
-	if err != nil {
-		return 0, os.NewSyscallError("getsockopt PACKET_STATISTICS", err)
+	var stats *unix.TpacketStats
+	var err error
+	if e := s.raw.Control(func(fd uintptr) {
+		stats, err = unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	}); errors.Join(e, err) != nil {
+		return 0, os.NewSyscallError("getsockopt PACKET_STATISTICS", errors.Join(e, err))
 	}
 	return s.lost.Add(uint64(stats.Drops)), nil // the kernel's counters start again at each look
 }
 
-// Stop makes the next ReadPacketData return os.ErrClosed.
-func (s *Socket) Stop() { s.closed.Store(true) }
-
-// Close frees the socket. No ReadPacketData may be going on.
-func (s *Socket) Close() error {
-	s.Stop()
-	return unix.Close(s.fd)
-}
+// Close ends the capture.
+func (s *Socket) Close() error { return s.file.Close() }

@@ -130,6 +130,9 @@ func (b bare) attach(info io.Reader) (func(), error) {
 	userns := os.NewFile(uintptr(fd), "userns")
 	defer userns.Close()
 
+	if err := loopbackUp(said.Child); err != nil {
+		return nil, err
+	}
 	readyR, readyW, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -172,6 +175,23 @@ func (b bare) attach(info io.Reader) (func(), error) {
 		}
 	}
 	return stop, nil
+}
+
+// loopbackUp waits until bubblewrap has set up the box's loopback. Both it and
+// slirp4netns do that, and bubblewrap gives up when it is the second.
+func loopbackUp(pid int) error {
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/fib_trie", pid))
+		if err != nil {
+			return fmt.Errorf("the box ended while it was made: %w", err)
+		}
+		if bytes.Contains(text, []byte("127.0.0.1")) {
+			return nil
+		}
+		if time.Now().After(end) {
+			return errors.New("bubblewrap did not set up the box's loopback")
+		}
+	}
 }
 
 // filter lets packets out to one address only.

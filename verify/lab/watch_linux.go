@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/gopacket"
 	"golang.org/x/sys/unix"
 
 	"github.com/kgate-dev/kgate/verify/capture"
@@ -29,9 +30,10 @@ type watch struct {
 	full    bool
 	lost    string // why the captures are not complete, or ""
 	boxes   int    // namespaces seen since the last clear
-	taps    map[uint64]*tap
 
 	looking sync.Mutex // held while captures begin or end
+	taps    map[uint64]*tap
+	pids    map[string]bool // of the last scan
 
 	known map[uint64]bool // namespaces that are no boxes
 	wake  chan struct{}
@@ -75,23 +77,20 @@ func (w *watch) capture(link string, socket *capture.Socket) *tap {
 	t := &tap{link, socket, make(chan struct{})}
 	go func() {
 		defer close(t.done)
-		for {
-			data, ci, err := socket.ReadPacketData()
-			if errors.Is(err, capture.ErrIdle) {
-				continue
-			}
-			if err != nil {
-				if !errors.Is(err, os.ErrClosed) {
-					w.incomplete(err.Error())
-				}
-				return
-			}
-			p := capture.Decode(data, ci)
-			p.Link = link
-			w.add(p)
+		if err := socket.Run(w.taker(link)); err != nil {
+			w.incomplete(err.Error())
 		}
 	}()
 	return t
+}
+
+// taker returns what keeps the packets of a link.
+func (w *watch) taker(link string) func([]byte, gopacket.CaptureInfo) {
+	return func(data []byte, ci gopacket.CaptureInfo) {
+		p := capture.Decode(data, ci)
+		p.Link = link
+		w.add(p)
+	}
 }
 
 func (w *watch) add(p capture.Packet) {
@@ -128,11 +127,15 @@ func (w *watch) hurry() {
 // look finds new network namespaces among those of the processes. A box has its
 // namespace several milliseconds before it has an interface.
 func (w *watch) look() {
+	var last time.Time
 	for {
-		busy := w.scan()
+		all := time.Since(last) > 50*time.Millisecond
+		if all {
+			last = time.Now()
+		}
 		step := 20 * time.Millisecond
-		if busy {
-			step = time.Millisecond
+		if w.scan(all) {
+			step = 2 * time.Millisecond
 		}
 		select {
 		case <-w.wake:
@@ -141,9 +144,11 @@ func (w *watch) look() {
 	}
 }
 
-// scan starts captures in new namespaces, ends those whose processes are gone,
-// and tells whether anything but this process is there.
-func (w *watch) scan() bool {
+// scan starts captures in new namespaces and tells whether anything but this
+// process is there. A box's first process is born in its namespace, so most
+// scans look at processes that are new, and only with all at every one, to find
+// what moved there and to end captures in namespaces that nobody is in.
+func (w *watch) scan(all bool) bool {
 	w.looking.Lock()
 	defer w.looking.Unlock()
 	proc, err := os.Open("/proc")
@@ -153,38 +158,35 @@ func (w *watch) scan() bool {
 	}
 	defer proc.Close()
 	names, _ := proc.Readdirnames(-1)
-	present, busy := map[uint64]bool{}, false
+	present, pids := map[uint64]bool{}, map[string]bool{}
 	for _, name := range names {
 		if name[0] < '0' || name[0] > '9' || name == "1" {
 			continue
 		}
-		busy = true
+		pids[name] = true
+		if !all && w.pids[name] {
+			continue
+		}
 		file := "/proc/" + name + "/ns/net"
 		ino, err := inode(file)
 		if err != nil || w.known[ino] {
 			continue
 		}
 		present[ino] = true
-		w.mu.Lock()
-		_, have := w.taps[ino]
-		w.mu.Unlock()
-		if !have {
+		if w.taps[ino] == nil {
 			w.enter(file, ino)
 		}
 	}
-	w.mu.Lock()
-	var over []*tap
-	for ino, t := range w.taps {
-		if !present[ino] {
-			over = append(over, t)
-			delete(w.taps, ino)
+	w.pids = pids
+	if all {
+		for ino, t := range w.taps {
+			if !present[ino] {
+				w.finish(t)
+				delete(w.taps, ino)
+			}
 		}
 	}
-	w.mu.Unlock()
-	for _, t := range over {
-		w.finish(t)
-	}
-	return busy
+	return len(pids) > 0
 }
 
 func (w *watch) enter(file string, ino uint64) {
@@ -201,9 +203,8 @@ func (w *watch) enter(file string, ino uint64) {
 		w.incomplete(fmt.Sprintf("a box's network could not be entered: %v", err))
 		return
 	}
-	t := w.capture("box", socket)
+	w.taps[ino] = w.capture("box", socket)
 	w.mu.Lock()
-	w.taps[ino] = t
 	w.boxes++
 	w.mu.Unlock()
 }
@@ -211,26 +212,16 @@ func (w *watch) enter(file string, ino uint64) {
 // finish reads what is left in a capture and ends it.
 func (w *watch) finish(t *tap) {
 	w.drain(t)
-	t.socket.Stop()
-	<-t.done
-	w.losses(t)
 	t.socket.Close()
+	<-t.done
 }
 
-// drain waits until all that had been sent by now is read.
+// drain keeps all that had been captured by now.
 func (w *watch) drain(t *tap) {
-	from, end := t.socket.Idle(), time.Now().Add(2*time.Second)
-	for t.socket.Idle() < from+2 {
-		select {
-		case <-t.done:
-			return
-		case <-time.After(time.Millisecond):
-		}
-		if time.Now().After(end) {
-			w.incomplete("the capture on the " + t.link + " link does not come to rest")
-			return
-		}
+	if err := t.socket.Drain(w.taker(t.link)); err != nil {
+		w.incomplete("the capture on the " + t.link + " link: " + err.Error())
 	}
+	w.losses(t)
 }
 
 func (w *watch) losses(t *tap) {
@@ -243,14 +234,12 @@ func (w *watch) losses(t *tap) {
 func (w *watch) sync() error {
 	w.looking.Lock()
 	defer w.looking.Unlock()
-	w.mu.Lock()
 	w.marks++
 	mark := w.marks
 	taps := []*tap{w.outer}
 	for _, t := range w.taps {
 		taps = append(taps, t)
 	}
-	w.mu.Unlock()
 	for end := time.Now().Add(2 * time.Second); ; {
 		if _, err := fmt.Fprintf(w.sock, "marker %d", mark); err != nil {
 			return fmt.Errorf("lab: send a marker: %w", err)
@@ -268,12 +257,13 @@ func (w *watch) sync() error {
 	}
 	for _, t := range taps {
 		w.drain(t)
-		w.losses(t)
 	}
 	return nil
 }
 
 func (w *watch) clear() {
+	w.looking.Lock()
+	defer w.looking.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.from, w.lost = len(w.packets), ""
