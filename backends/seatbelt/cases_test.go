@@ -1,6 +1,7 @@
 package seatbelt
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -122,6 +123,8 @@ func testCases() []testCase {
 			files("no repository is planted in what is writable", sbpl.Deny, "file-write-unlink", testHome+"/.cache/go-build/a/.GIT", dir),
 			files("no repository is planted in what is writable", sbpl.Deny, "file-write-unlink", testHome+"/.cache/go-build/.git/modules/x", dir),
 			stays("no repository is planted in what is writable", testHome+"/.cache/go-build"),
+			denied("direnv runs it", writing, testHome+"/.cache/go-build/.envrc"),
+			denied("the editor runs it", writing, testHome+"/.cache/go-build/.vscode"),
 			look(testHome+"/.cache", testHome+"/sdk"),
 		)},
 		{"nested-trees", mac(nil), base(allow(testProj+"/vendor", testProj+"/vendor/cache:rw")), join(off, inProj,
@@ -177,6 +180,8 @@ func testCases() []testCase {
 				look("/Users/u/disk", "/Users/u/disk/work"),
 				stays("planted", "/private/tmp/data"),
 				files("planted", sbpl.Deny, writing, "/private/tmp/data/.git", dir),
+				denied("planted", writing, "/private/tmp/data/.envrc"),
+				denied("planted", writing, "/private/tmp/data/.vscode"),
 				files("planted", sbpl.Deny, writing, "/private/tmp/data/.git/config", reg),
 				files("planted", sbpl.Deny, "file-write-unlink", "/private/tmp/data/a/.git", dir),
 				files("planted", sbpl.Deny, "file-write-unlink", "/private/tmp/data/.git/worktrees/w", dir),
@@ -283,6 +288,20 @@ func testCases() []testCase {
 			files("the next launch runs it", sbpl.Deny, writing, testProj+"/BIN/kgate", reg),
 			stays("and its directory", testProj+"/bin"),
 		)},
+		{"hooks-elsewhere", func() Facts {
+			f := mac(nil)
+			f.ReadFile = func(name string) ([]byte, error) {
+				if name == testProj+"/.git/config" {
+					return []byte("[core]\n\thooksPath = .husky/_\n[include]\n\tpath = ../team.gitconfig\n"), nil
+				}
+				return nil, errors.New("no such file")
+			}
+			return f
+		}(), base(), join(off, inProj,
+			denied("git runs it", writing, testProj+"/.husky/_"),
+			stays("and above", testProj+"/.husky"),
+			denied("git reads it", writing, testProj+"/team.gitconfig"),
+		)},
 		{"denied-system", mac(nil), base(denyRead("/etc/ssh", "/opt/homebrew", "/private/tmp", "/var/select", "/dev/zero")), join(off, inProj,
 			denied("denied", reading, "/private/etc/ssh"),
 			files("denied", sbpl.Deny, reading, "/PRIVATE/etc/ssh/x", reg),
@@ -321,6 +340,14 @@ func homeAllowed() []row {
 		allowed("allowed", running, testHome),
 		files("kgate's own, absent", sbpl.Deny, "file-write-create", testHome+"/.kgate", sbpl.Directory),
 	)
+	for _, f := range homeFiles {
+		rows = append(rows, denied("a way out: "+f.why, writing, testHome+"/"+f.name)...)
+	}
+	for _, d := range []string{".config", ".local", ".local/share", "Library"} {
+		rows = append(rows, stays("a way out", testHome+"/"+d)...)
+	}
+	rows = append(rows, denied("direnv runs it", writing, testHome+"/.envrc")...)
+	rows = append(rows, denied("the editor runs it", writing, testHome+"/.vscode")...)
 	for _, step := range []string{"mv " + testHome + "/.ssh " + testProj + "/x", "mv " + testHome + "/.kgate " + testHome + "/k",
 		"ln " + testHome + "/.kgate/audit.jsonl " + testHome + "/k", "mv " + testHome + " " + testTemp + "/tmp/h"} {
 		rows = append(rows, untouched("opencompany#775", world, secrets, step))

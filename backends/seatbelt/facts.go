@@ -3,9 +3,12 @@ package seatbelt
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // follow resolves a path link by link. What does not exist is kept as it is,
@@ -62,11 +65,26 @@ func Elsewhere() Facts {
 			return Real{mac.Path, append(r.Links, mac.Links...)}
 		},
 		Exists:    func(string) bool { return false },
+		ReadFile:  readSmall,
 		Developer: "/Library/Developer/CommandLineTools",
 		Kgate:     "/usr/local/bin/kgate",
 		Temp:      user + "/kgate-0000000000000000",
 		UserTemp:  user,
 	}
+}
+
+// readSmall returns at most the first MiB of a regular file. The project may hold
+// anything under a name that should be a file: a FIFO must not hang kgate.
+func readSmall(name string) ([]byte, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %q: not a regular file", name)
+	}
+	return io.ReadAll(io.LimitReader(f, 1<<20))
 }
 
 // launchDir is a new name for a launch's directory in the user's own temporary

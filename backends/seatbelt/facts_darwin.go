@@ -12,8 +12,9 @@ import (
 // ThisHost are the facts of this machine.
 func ThisHost() Facts {
 	f := Facts{
-		Follow: memo(func(name string) Real { return follow(name, onDisk) }),
-		Exists: func(name string) bool { _, err := os.Lstat(name); return err == nil },
+		Follow:   memo(func(name string) Real { return follow(name, onDisk) }),
+		Exists:   func(name string) bool { _, err := os.Lstat(name); return err == nil },
+		ReadFile: readSmall,
 	}
 	if exe, err := os.Executable(); err == nil {
 		f.Kgate = f.Follow(exe).Path

@@ -39,6 +39,8 @@ type Facts struct {
 	Follow func(path string) Real
 	// Exists reports whether a real path exists.
 	Exists func(path string) bool
+	// ReadFile returns the start of a regular file; nil reads none.
+	ReadFile func(path string) ([]byte, error)
 
 	Developer string // real directory of Apple's developer tools; "" without them
 	Kgate     string // real path of kgate's own file

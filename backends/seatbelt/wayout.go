@@ -10,20 +10,62 @@ import (
 // toolFiles are what a person's own tools read in a project and act on: whoever
 // writes them runs commands outside the box later. They stay readable. Here a
 // rule alone keeps an absent one absent.
-var toolFiles = []struct{ name, why string }{
-	{".envrc", "direnv runs it"},
-	{".vscode", "the editor runs tasks and takes programs' paths from it"},
-	{".idea", "the editor runs tasks from it"},
-	{".devcontainer", "the editor runs commands from it"},
-	{".mcp.json", "agents start the servers it names"},
-	{".claude", "hooks and permissions of an agent"},
-	{".codex", "hooks and permissions of an agent"},
-	{".cursor", "hooks and permissions of an agent"},
-	{".gemini", "hooks and permissions of an agent"},
-	{".qwen", "hooks and permissions of an agent"},
-	{".opencode", "plugins of an agent"},
-	{"opencode.json", "shell and plugins of an agent"},
-	{".kgate.yaml", "narrows the next launch"},
+var toolFiles = []wayOut{
+	{".envrc", "direnv runs it", true},
+	{".vscode", "the editor runs tasks and takes programs' paths from it", true},
+	{".idea", "the editor runs tasks from it", false},
+	{".devcontainer", "the editor runs commands from it", false},
+	{".exrc", "vi runs it where that is turned on", false},
+	{".nvim.lua", "nvim runs it where that is turned on", false},
+	{".mcp.json", "agents start the servers it names", false},
+	{".claude", "hooks and permissions of an agent", false},
+	{".codex", "hooks and permissions of an agent", false},
+	{".cursor", "hooks and permissions of an agent", false},
+	{".gemini", "hooks and permissions of an agent", false},
+	{".qwen", "hooks and permissions of an agent", false},
+	{".opencode", "plugins of an agent", false},
+	{"opencode.json", "shell and plugins of an agent", false},
+	{".aider.conf.yml", "commands that an agent runs", false},
+	{".kgate.yaml", "narrows the next launch", false},
+}
+
+// homeFiles lie in a home and matter where a policy makes one, or a part of one,
+// writable.
+var homeFiles = []wayOut{
+	{".bashrc", "the shell runs it", false},
+	{".bash_profile", "the shell runs it", false},
+	{".bash_login", "the shell runs it", false},
+	{".bash_logout", "the shell runs it", false},
+	{".profile", "the shell runs it", false},
+	{".zshenv", "the shell runs it", false},
+	{".zshrc", "the shell runs it", false},
+	{".zprofile", "the shell runs it", false},
+	{".zlogin", "the shell runs it", false},
+	{".zlogout", "the shell runs it", false},
+	{".config/fish", "the shell runs it", false},
+	{".inputrc", "keys that type commands", false},
+	{"Library/LaunchAgents", "the session starts it", false},
+	{".local/bin", "programs on PATH", false},
+	{"bin", "programs on PATH", false},
+	{".gitconfig", "git runs what it names", false},
+	{".config/git", "git runs what it names", false},
+	{".vimrc", "the editor runs it", false},
+	{".vim", "the editor runs it", false},
+	{".config/nvim", "the editor runs it", false},
+	{".emacs.d", "the editor runs it", false},
+	{".tmux.conf", "tmux runs what it names", false},
+	{".config/tmux", "tmux runs what it names", false},
+	{".config/direnv", "what direnv may run", false},
+	{".local/share/direnv", "what direnv may run", false},
+}
+
+// wayOut is a name that a person's own tools act on, outside the box.
+type wayOut struct {
+	name string
+	why  string
+	// anywhere: in every writable tree and not in projects alone, because it acts
+	// as soon as somebody enters the directory.
+	anywhere bool
 }
 
 // gitRules are expressions below a tree for what git runs out of a repository,
@@ -54,6 +96,11 @@ func (w *writer) waysOut() {
 			continue // its expressions reach down here
 		}
 		w.gitIn(t.path, from)
+		for _, f := range toolFiles {
+			if f.anywhere && gitDir(t.path) == "" {
+				w.protect(path.Join(t.path, f.name), f.why, from)
+			}
+		}
 	}
 	for _, dir := range w.toolDirs() {
 		for _, f := range toolFiles {
@@ -63,6 +110,12 @@ func (w *writer) waysOut() {
 	for _, f := range w.p.ProjectFiles {
 		w.protect(w.realParent(f), "narrows the next launch", from)
 	}
+	for _, h := range homes(w.p) {
+		for _, f := range homeFiles {
+			w.protect(path.Join(w.real(h), f.name), f.why, from)
+		}
+	}
+	w.repository()
 	w.protect(w.kgate, "the next launch runs it", from)
 	w.grants()
 }
@@ -120,7 +173,7 @@ func gitDir(p string) string {
 
 // protect denies writing to one path and keeps it where it is.
 func (w *writer) protect(p, why string, from policy.Origin) {
-	if !w.writable(p) {
+	if !w.writable(p) || w.granted(p) {
 		return
 	}
 	for _, l := range w.lines {
@@ -150,13 +203,24 @@ func (w *writer) grants() {
 	}
 }
 
+// granted reports whether the policy allows writing to exactly this path: kgate's
+// own protections give way to what a person names.
+func (w *writer) granted(p string) bool {
+	for _, t := range w.trees {
+		if t.write && t.path == p {
+			return true
+		}
+	}
+	return false
+}
+
 func (w *writer) protected(p, project string) bool {
 	if gitDir(strings.TrimPrefix(p, project)) != "" {
 		return true
 	}
 	for _, dir := range w.toolDirs() {
 		for _, f := range toolFiles {
-			if mayBeWithin(p, path.Join(dir, f.name)) {
+			if at := path.Join(dir, f.name); p != at && mayBeWithin(p, at) {
 				return true
 			}
 		}
