@@ -41,7 +41,6 @@ func Open(index int) (*Socket, error) {
 	}{
 		// The person's limit caps this one; losses are counted.
 		{"setsockopt SO_RCVBUF", func() error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 8<<20) }},
-		{"setsockopt SO_TIMESTAMPNS", func() error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) }},
 		// Binding starts the capture, with the protocol in network byte order.
 		{"bind AF_PACKET", func() error {
 			return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8, Ifindex: index})
@@ -124,37 +123,23 @@ func (s *Socket) pass(fd int, f func([]byte, gopacket.CaptureInfo)) error {
 
 // receive takes the next packet from the kernel, or returns EAGAIN.
 func (s *Socket) receive(fd int) ([]byte, gopacket.CaptureInfo, error) {
-	var oob [128]byte
 	for {
-		n, oobn, _, from, err := unix.Recvmsg(fd, s.buf, oob[:], unix.MSG_TRUNC|unix.MSG_DONTWAIT)
+		n, from, err := unix.Recvfrom(fd, s.buf, unix.MSG_TRUNC|unix.MSG_DONTWAIT)
 		switch {
 		case err == unix.EINTR, err == unix.ENETDOWN: // one interface of many went down
 			continue
 		case err == unix.EAGAIN:
 			return nil, gopacket.CaptureInfo{}, err
 		case err != nil:
-			return nil, gopacket.CaptureInfo{}, os.NewSyscallError("recvmsg", err)
+			return nil, gopacket.CaptureInfo{}, os.NewSyscallError("recvfrom", err)
 		}
 		ll, ok := from.(*unix.SockaddrLinklayer)
 		if !ok || ll.Hatype != unix.ARPHRD_ETHER {
 			continue
 		}
-		ci := gopacket.CaptureInfo{Timestamp: stamp(oob[:oobn]), Length: n, CaptureLength: min(n, len(s.buf)), InterfaceIndex: ll.Ifindex}
+		ci := gopacket.CaptureInfo{Timestamp: time.Now(), Length: n, CaptureLength: min(n, len(s.buf)), InterfaceIndex: ll.Ifindex}
 		return append([]byte(nil), s.buf[:ci.CaptureLength]...), ci, nil
 	}
-}
-
-// stamp is the kernel's time of a packet.
-func stamp(oob []byte) time.Time {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err == nil {
-		for _, m := range messages {
-			if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS {
-				return timespec(m.Data)
-			}
-		}
-	}
-	return time.Now()
 }
 
 // Lost returns how many packets the kernel has dropped because they were not
