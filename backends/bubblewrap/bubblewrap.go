@@ -42,8 +42,11 @@ type Stage struct {
 	Words  []string // follow the program's name and stand before the command's
 }
 
+// InsidePath is a mount point that every box has and no host.
+const InsidePath = "/run/kgate"
+
 // Where the stage's program is in the box.
-const stagePath = "/run/kgate/stage"
+const stagePath = InsidePath + "/stage"
 
 // New returns the backend that plans with the facts of one host.
 func New(h Host) *Backend { return &Backend{Host: h} }

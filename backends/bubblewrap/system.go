@@ -81,6 +81,9 @@ func (w *planner) system() {
 	w.fresh("/tmp", "1777", "no files or sockets of the host's /tmp")
 	w.fresh("/var/tmp", "1777", "no files of the host's /var/tmp")
 	w.fresh("/run", "0755", "no sockets of the host's services")
+	// A mount cannot be taken away in the box, so a kgate that is started there
+	// knows by it where it is.
+	w.fresh(InsidePath, "0555", "tells a kgate inside which box it is in")
 	if info, err := w.h.Lstat("/var/run"); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		if target, err := w.h.Readlink("/var/run"); err == nil {
 			w.links["/var/run"] = true

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kgate-dev/kgate/backends"
+	"github.com/kgate-dev/kgate/backends/bubblewrap"
+	"github.com/kgate-dev/kgate/launcher"
+	"github.com/kgate-dev/kgate/launcher/policy"
+)
+
+func newExplainCommand() *cobra.Command {
+	var (
+		r             launcher.Request
+		goos          string
+		asJSON, paste bool
+	)
+	cmd := &cobra.Command{
+		Use:   "explain [flags] -- CMD [ARG...]",
+		Short: "Print what a launch would ask of the kernel, and why",
+		Long: `Print the whole plan of a launch: each part of the argument list or of the
+profile, with its reason and with where it comes from, and then the same as a
+script that gives the same box when it is run by hand. Nothing is run or
+recorded.
+
+With --os the plan of the other system is printed, as far as it can be known
+here.
+
+Exit status:
+  0    the plan was printed, also when it is blocked
+  125  a policy file or a flag is wrong, or --paste was asked of a blocked plan
+  126  the launch would be refused`,
+		Example: `  kgate explain -- npm test
+  kgate explain --paste -- npm test | sh
+  kgate explain --os darwin -- npm test`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := explain(cmd.OutOrStdout(), r, goos, args, asJSON, paste)
+			if err != nil && exitStatus(err) == statusFailed {
+				err = &statusError{status: statusLaunch, err: err}
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false)
+	addLaunchFlags(cmd, &r)
+	f.StringVar(&goos, "os", runtime.GOOS, "plan for `OS`: linux or darwin")
+	f.BoolVar(&asJSON, "json", false, "print the plan as JSON")
+	f.BoolVar(&paste, "paste", false, "print nothing but the script")
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return &statusError{status: statusUsage, err: fmt.Errorf("explain: %w (see kgate explain --help)", err)}
+	})
+	return cmd
+}
+
+func explain(w io.Writer, r launcher.Request, goos string, argv []string, asJSON, paste bool) error {
+	if len(argv) == 0 {
+		return errors.New("explain: no command (say: kgate explain -- CMD)")
+	}
+	b, err := launcher.Backend(goos)
+	if err != nil {
+		return fmt.Errorf("explain: --os: %w", err)
+	}
+	if err := r.Here(); err != nil {
+		return err
+	}
+	r.Argv = argv
+	l, err := launcher.Prepare(r, b)
+	if err != nil {
+		return err
+	}
+	if blocked := l.Plan.Blocked(); paste && len(blocked) > 0 {
+		return &backends.BlockedError{Findings: blocked}
+	}
+	script := byHand(l.Plan, r.Env)
+	switch {
+	case asJSON:
+		err = printPlanJSON(w, l.Plan, script)
+	case paste:
+		_, err = io.WriteString(w, script)
+	default:
+		_, err = io.WriteString(w, planText(l.Plan)+"\n# By hand, for the same box:\n"+script)
+	}
+	if err != nil {
+		return fmt.Errorf("explain: write the plan: %w", err)
+	}
+	return nil
+}
+
+// planText is the plan for people: every line with its reason and its origin.
+func planText(plan *backends.Plan) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s, network %s (%s)\n", plan.Backend, plan.Network.Value, plan.Network.From)
+	for _, h := range plan.Hosts {
+		if plan.Network.Value == policy.Restricted {
+			fmt.Fprintf(&b, "#   host %s (%s)\n", hostText(h), h.From)
+		}
+	}
+	for _, f := range plan.Findings {
+		if f.Status != backends.Ready {
+			fmt.Fprintf(&b, "# %s %s: %s\n", f.Status, f.Row, oneLine(f.Reason))
+		}
+	}
+	for _, p := range plan.Parts {
+		note := oneLine(fmt.Sprintf("%s (%s)", p.Why, p.From))
+		if len(p.Words) == 0 {
+			fmt.Fprintf(&b, "# %s: %s\n", oneLine(p.Name), note)
+			continue
+		}
+		fmt.Fprintf(&b, "%-58s  # %s\n", oneLine(bubblewrap.Line(p.Words)), note)
+	}
+	for _, f := range plan.Files {
+		fmt.Fprintf(&b, "# file %s, %d bytes: %s\n", oneLine(f.Name), len(f.Content), f.Why)
+	}
+	return b.String()
+}
+
+func hostText(h policy.Host) string {
+	name := h.Name
+	switch {
+	case h.Addr.IsValid():
+		name = h.Addr.String()
+	case h.Wildcard:
+		name = "*." + name
+	}
+	if h.Port != 0 {
+		name += fmt.Sprintf(":%d", h.Port)
+	}
+	return name
+}
+
+// byHand is a script that does what a launch of the plan does, without kgate.
+func byHand(plan *backends.Plan, environ []string) string {
+	if plan.Backend == "bubblewrap" {
+		return bubblewrap.Paste(plan, environ)
+	}
+	var b strings.Builder
+	for _, f := range plan.Files {
+		dir := f.Name[:strings.LastIndexByte(f.Name, '/')+1]
+		fmt.Fprintf(&b, "mkdir -p %s\ncat >%s <<'END_OF_FILE'\n%s", bubblewrap.Line([]string{dir}), bubblewrap.Line([]string{f.Name}), f.Content)
+		if !strings.HasSuffix(string(f.Content), "\n") {
+			b.WriteByte('\n')
+		}
+		b.WriteString("END_OF_FILE\n")
+	}
+	b.WriteString(bubblewrap.Line(plan.Argv()) + "\n")
+	return b.String()
+}
+
+// planPart and planJSON are the plan for programs.
+type planPart struct {
+	Name  string   `json:"name"`
+	Words []string `json:"words"`
+	Why   string   `json:"why"`
+	From  string   `json:"from"`
+}
+
+type planFile struct {
+	Name    string `json:"name"`
+	Mode    string `json:"mode"`
+	Content []byte `json:"content"`
+	Why     string `json:"why"`
+}
+
+func printPlanJSON(w io.Writer, plan *backends.Plan, script string) error {
+	out := struct {
+		Backend  string             `json:"backend"`
+		Network  policy.Network     `json:"network"`
+		From     string             `json:"network_from"`
+		Hosts    []string           `json:"hosts"`
+		Findings []backends.Finding `json:"findings"`
+		Parts    []planPart         `json:"parts"`
+		Files    []planFile         `json:"files"`
+		Dir      string             `json:"dir"`
+		Command  []string           `json:"command"`
+		Script   string             `json:"script"`
+	}{
+		Backend: plan.Backend, Network: plan.Network.Value, From: plan.Network.From.String(),
+		Hosts: []string{}, Findings: plan.Findings, Parts: []planPart{}, Files: []planFile{},
+		Dir: plan.Command.Dir, Command: plan.Command.Argv, Script: script,
+	}
+	if plan.Network.Value == policy.Restricted {
+		for _, h := range plan.Hosts {
+			out.Hosts = append(out.Hosts, hostText(h))
+		}
+	}
+	for _, p := range plan.Parts {
+		words := p.Words
+		if words == nil {
+			words = []string{}
+		}
+		out.Parts = append(out.Parts, planPart{p.Name, words, p.Why, p.From.String()})
+	}
+	for _, f := range plan.Files {
+		out.Files = append(out.Files, planFile{f.Name, fmt.Sprintf("%04o", f.Mode.Perm()), f.Content, f.Why})
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(out)
+}
