@@ -139,7 +139,7 @@ func (p *verifyPrinter) ended(o verify.Outcome) {
 	default:
 		fmt.Fprintf(w, "FAILED      %-24s %5.1fs  %s\n", o.Name, o.Seconds, oneLine(o.Reason))
 		for _, line := range strings.Split(strings.TrimSpace(o.Log), "\n") {
-			fmt.Fprintf(w, "    %s\n", line)
+			fmt.Fprintf(w, "    %s\n", oneLine(line))
 		}
 	}
 }
