@@ -41,6 +41,7 @@ type Writer struct {
 
 	held  []byte // text that is not decided, from the start of a candidate on
 	shown int    // how much of it Release has shown
+	asked bool   // Release has been called since the last Write
 	past  [lookout]byte
 	off   int64 // position in the stream of the text being looked at
 
@@ -60,6 +61,7 @@ func (r *Rules) Writer(w io.Writer) *Writer {
 // every later call returns too.
 func (w *Writer) Write(p []byte) (int, error) {
 	n := len(p)
+	w.asked = false
 	for len(p) > 0 && w.err == nil {
 		if len(w.held) == 0 {
 			k := w.run(p, false)
@@ -83,9 +85,10 @@ func (w *Writer) advance(final bool) {
 	w.shown = max(0, w.shown-k)
 }
 
-// Held says whether text waits for more: it may be the start of a secret. A
-// caller that sees nothing more to read for a moment calls Release.
-func (w *Writer) Held() bool { return len(w.held) > w.shown }
+// Held says whether text has begun to wait for more: it may be the start of a
+// secret. A caller that sees nothing more to read for a moment calls Release,
+// once: what that does not show waits for the next Write or for Close.
+func (w *Writer) Held() bool { return len(w.held) > w.shown && !w.asked }
 
 // Release shows as much of the held text as is no secret whatever comes next:
 // a kind's public prefix, so that a prompt that ends in "sk" appears. What is
@@ -100,6 +103,7 @@ func (w *Writer) Release() error {
 	if w.err != nil || !w.Held() {
 		return w.err
 	}
+	w.asked = true
 	if w.mode == inBlock && w.block.foreign(w.held, &w.r.class) {
 		w.mode = inText
 		w.advance(false)

@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"os/signal"
 	"syscall"
 	"time"
 
@@ -13,6 +12,8 @@ import (
 // messages are not believed further than a command may go anyway: it can stop,
 // and it can end.
 const (
+	msgReady   = 'R' // the terminal is the stage's, the command may start; and 0
+	msgStarted = 'S' // the command has started; and 0
 	msgStopped = 'Z' // and the signal that stopped the command
 	msgExited  = 'E' // the command has ended by itself; and 0
 	msgFailed  = 'X' // the command could not be executed; and the error number
@@ -73,7 +74,7 @@ func (s *Session) loop(messages <-chan [2]byte) {
 					if !ok {
 						return
 					}
-					if m[0] != msgStopped {
+					if m[0] == msgExited || m[0] == msgFailed {
 						s.message(m)
 					}
 				case <-timer.C:
@@ -86,13 +87,20 @@ func (s *Session) loop(messages <-chan [2]byte) {
 }
 
 func (s *Session) message(m [2]byte) {
-	if m[0] == msgStopped {
+	switch m[0] {
+	case msgReady:
+		s.resume()
+		return
+	case msgStopped:
 		s.stopped(syscall.Signal(m[1]))
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch m[0] {
+	case msgStarted:
+		s.started = true
+		s.read(s.raw)
 	case msgExited:
 		s.clean = true
 	case msgFailed:
@@ -129,7 +137,8 @@ func (s *Session) take() bool {
 	// Other programs of a pipeline may print to the same terminal: when stdout
 	// is not one, line feeds go on being translated.
 	setModes(s.tty, rawModes(s.saved, !s.both))
-	s.read(true)
+	// A key that comes before the command would interrupt nobody: it waits.
+	s.read(s.started)
 	return true
 }
 
@@ -175,12 +184,10 @@ func (s *Session) stopped(sig syscall.Signal) {
 	if !asks {
 		sig = syscall.SIGTSTP
 	}
-	ignored := signal.Ignored(sig)
-	signal.Reset(sig)
 	for len(s.signals) > 0 {
 		<-s.signals
 	}
-	syscall.Kill(0, sig)
+	stopGroup(sig)
 	// Stopped here, until somebody continues the group. In an orphaned group,
 	// where nobody could, the kernel discards the signal: then the command goes
 	// on at once, or learns that the terminal is not to be had.
@@ -198,9 +205,6 @@ func (s *Session) stopped(sig syscall.Signal) {
 		case <-s.done:
 			return
 		}
-	}
-	if sig == syscall.SIGTSTP && !ignored {
-		signal.Notify(s.signals, sig)
 	}
 	if alone && asks && !s.foreground() {
 		s.tell(msgHangUp)

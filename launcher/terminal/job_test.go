@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -24,11 +25,8 @@ func TestStatus(t *testing.T) {
 		{"/etc/passwd", "permission denied", 126},
 		{s.socket + ".script", "from a script", 6},
 	} {
-		s.enter("L " + tt.command)
-		if tt.shows != "" {
-			s.shows(tt.shows)
-		}
-		s.status(tt.status)
+		s.enter("L " + tt.command + `; echo "status=$?."`)
+		s.shows(tt.shows, fmt.Sprintf("\nstatus=%d.", tt.status))
 		s.sane()
 	}
 }
@@ -71,7 +69,7 @@ func TestResize(t *testing.T) {
 	s := newScreen(t)
 	s.enter("L stty size")
 	s.shows("24 80")
-	s.enter(`clear; L sh -c 'trap "stty size; exit" WINCH; echo waiting; while :; do sleep 0.05; done'`)
+	s.launch(`sh -c 'trap "stty size; exit" WINCH; echo waiting; while :; do sleep 0.05; done'`)
 	s.shows("waiting")
 	s.tmux("resize-window", "-x", "100", "-y", "30")
 	s.shows("30 100")
@@ -80,18 +78,18 @@ func TestResize(t *testing.T) {
 
 func TestInterrupt(t *testing.T) {
 	s := newScreen(t)
-	s.enter(`L sh -c 'trap "echo trapped; exit 3" INT; echo waiting; while :; do sleep 0.05; done'`)
-	s.shows("\nwaiting")
+	s.launch(`sh -c 'trap "echo trapped; exit 3" INT; echo waiting; while :; do sleep 0.05; done'`)
+	s.shows("waiting")
 	s.key("C-c")
 	s.shows("^Ctrapped")
 	s.status(3)
-	s.enter(`L sh -c 'echo waiting; sleep 100'`)
-	s.shows("\nwaiting")
+	s.launch(`sh -c 'echo waiting; sleep 100'`)
+	s.shows("waiting")
 	s.key("C-c")
 	s.status(130)
 	s.sane()
-	s.enter(`L sh -c 'echo waiting; sleep 100'`)
-	s.shows("\nwaiting")
+	s.launch(`sh -c 'echo waiting; sleep 100'`)
+	s.shows("waiting")
 	s.key(`C-\`)
 	s.status(131)
 	s.sane()
@@ -99,7 +97,7 @@ func TestInterrupt(t *testing.T) {
 
 func TestEndOfFile(t *testing.T) {
 	s := newScreen(t)
-	s.enter("L cat")
+	s.launch("cat")
 	s.enter("a line")
 	s.shows("a line\na line")
 	s.key("C-d")
@@ -111,14 +109,14 @@ func TestSuspend(t *testing.T) {
 	for _, command := range []string{"cat", "sh -c 'cat; echo after'"} {
 		t.Run(command, func(t *testing.T) {
 			s := newScreen(t)
-			s.enter("L " + command)
+			s.launch(command)
 			s.enter("one")
 			s.shows("one\none")
 			s.key("C-z")
 			s.shows("Stopped")
 			s.sane()
 			s.enter("fg")
-			s.shows("L ")
+			s.taken()
 			s.enter("two")
 			s.shows("two\ntwo")
 			s.key("C-z")
@@ -133,6 +131,7 @@ func TestSuspend(t *testing.T) {
 			})
 			s.sane()
 			s.enter("fg")
+			s.taken()
 			s.enter("three")
 			s.shows("three\nthree")
 			s.key("C-d")
@@ -149,8 +148,7 @@ func TestSuspend(t *testing.T) {
 // A command that does not read goes on in the background.
 func TestBackground(t *testing.T) {
 	s := newScreen(t)
-	s.enter("L sh -c 'while ! test -e go; do sleep 0.05; done; echo went on'")
-	s.wait("the start", func(text string) bool { return !strings.HasSuffix(text, "ready>") })
+	s.launch("sh -c 'while ! test -e go; do sleep 0.05; done; echo went on'")
 	s.key("C-z")
 	s.shows("Stopped")
 	s.prompt()
@@ -166,6 +164,7 @@ func TestBackground(t *testing.T) {
 		return strings.Contains(s.text(), "Stopped")
 	})
 	s.enter("fg")
+	s.taken()
 	s.enter("a line")
 	s.shows("got a line")
 	s.sane()
@@ -174,7 +173,7 @@ func TestBackground(t *testing.T) {
 // An inner shell does its own job control.
 func TestInnerShell(t *testing.T) {
 	s := newScreen(t)
-	s.enter("L env PS1='inner> ' bash --noprofile --norc -i")
+	s.launch("env PS1='inner> ' bash --noprofile --norc -i")
 	s.shows("inner>")
 	s.enter("cat")
 	s.enter("one")
@@ -206,7 +205,7 @@ func TestRestored(t *testing.T) {
 			s := newScreen(t)
 			// In raw modes on the alternate screen without a cursor, as an editor is.
 			s.enter(`L sh -c 'stty raw -echo; printf "\033[?1049h\033[?25lfull screen"; echo $$ >pid.new; mv pid.new pid; while :; do sleep 0.05; done'`)
-			s.wait("the full screen", func(text string) bool { return text == "full screen" })
+			s.wait("the full screen", func(text string) bool { return strings.TrimSpace(text) == "full screen" })
 			s.tmux("run-shell", "-b", "cd "+s.dir()+"; while ! test -e pid; do sleep 0.01; done; "+tt.kill)
 			s.shows("ready> L sh", "ready>")
 			if tt.status >= 0 {
@@ -237,7 +236,7 @@ func TestPipeline(t *testing.T) {
 	s.key("q")
 	s.status(0)
 	s.sane()
-	s.enter("L cat | sed 's/^/got /'")
+	s.launch("cat | sed 's/^/got /'")
 	s.enter("a line")
 	s.key("C-d")
 	s.shows("got a line\nready>")

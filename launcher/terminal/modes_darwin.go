@@ -32,3 +32,12 @@ func closeOthers(n int) error {
 	}
 	return nil
 }
+
+// stopGroup sends a stop signal to kgate's whole process group, and stops kgate
+// itself if there is somebody to continue it.
+func stopGroup(sig syscall.Signal) {
+	syscall.Kill(0, sig)
+	if syscall.Getppid() != 1 {
+		syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+	}
+}

@@ -2,6 +2,8 @@ package terminal
 
 import (
 	"runtime"
+	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,3 +41,36 @@ func closeOthers(n int) error {
 
 // sigsetWord is the size in bytes of a word of Sigset_t.
 const sigsetWord = 8
+
+// stopGroup sends a stop signal to kgate's whole process group, kgate included,
+// as the terminal would, and returns when kgate has been continued. The runtime
+// keeps its handler for a signal that was once asked for, so the action is
+// changed below it for the moment: ignored while the group is told, then the
+// default for a signal to this thread alone, which is acted upon before the call
+// returns. A signal to the group could stop any thread, before or after.
+func stopGroup(sig syscall.Signal) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const ignore, byDefault = 1, 0
+	var old [8]uintptr
+	err := setAction(sig, &[8]uintptr{ignore}, &old)
+	syscall.Kill(0, sig)
+	if err == nil {
+		setAction(sig, &[8]uintptr{byDefault}, nil)
+	}
+	unix.Tgkill(unix.Getpid(), unix.Gettid(), sig)
+	if err == nil {
+		setAction(sig, &old, nil)
+	}
+}
+
+// setAction is rt_sigaction(2). The kernel's structure begins with the handler
+// and is shorter than eight words.
+func setAction(sig syscall.Signal, set, old *[8]uintptr) error {
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig),
+		uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), 8, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -60,6 +60,7 @@ type Session struct {
 	saved   unix.Termios // the person's modes, when raw
 	raw     bool
 	wanted  bool // the command has asked for the terminal
+	started bool // the command runs
 	closed  bool
 	wake    [2]int // a pipe: a byte, or its end, ends the wait for keys
 	reading chan bool
@@ -105,7 +106,13 @@ func Open(in, out, errs *os.File) (*Session, error) {
 		s.release()
 		return nil, fmt.Errorf("make a terminal for the command: %w", err)
 	}
-	s.slave.Fd() // makes it blocking, as programs expect a terminal to be
+	// The command's side is blocking, as programs expect of a terminal. Ours
+	// must not be, or its reads have no deadline; pty.Open leaves it blocking.
+	s.slave.Fd()
+	if err := s.unblock(); err != nil {
+		s.release()
+		return nil, fmt.Errorf("open the command's terminal: %w", err)
+	}
 	if modes, err := getModes(s.tty); err == nil {
 		setModes(s.slave, modes)
 	}
@@ -126,6 +133,18 @@ func Open(in, out, errs *os.File) (*Session, error) {
 	syscall.CloseOnExec(s.wake[0])
 	syscall.CloseOnExec(s.wake[1])
 	return s, nil
+}
+
+// unblock makes the master non-blocking.
+func (s *Session) unblock() error {
+	n, err := unix.FcntlInt(s.master.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return err
+	}
+	s.master.Close()
+	syscall.SetNonblock(n, true)
+	s.master = os.NewFile(uintptr(n), "terminal")
+	return nil
 }
 
 // Stream returns what the command gets in f's place: its terminal when f is
@@ -163,7 +182,6 @@ func (s *Session) Relay(rules *mask.Rules) error {
 	loop := make(chan struct{})
 	go func() {
 		defer close(loop)
-		s.resume()
 		s.loop(messages)
 	}()
 	err := s.show(rules)

@@ -63,6 +63,7 @@ func Stage(args []string) int {
 
 type stage struct {
 	control *os.File
+	signals chan os.Signal
 	tty     int // 0, 1 or 2
 	pid     int // of the command and of its group; 0 before it exists
 }
@@ -82,7 +83,17 @@ func newStage(args []string) (*stage, error) {
 	if err := syscall.SetNonblock(n, true); err != nil {
 		return nil, fmt.Errorf("open the control descriptor: %w", err)
 	}
-	st := &stage{control: os.NewFile(uintptr(n), "control"), tty: -1}
+	st := &stage{control: os.NewFile(uintptr(n), "control"), tty: -1, signals: make(chan os.Signal, 32)}
+	for _, s := range []syscall.Signal{
+		syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGALRM,
+	} {
+		if !signal.Ignored(s) {
+			signal.Notify(st.signals, s)
+		}
+	}
+	// SIGCHLD also comes when a child stops.
+	signal.Notify(st.signals, syscall.SIGCHLD)
 	for i, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
 		if st.tty < 0 && Terminal(f) {
 			st.tty = i
@@ -106,21 +117,11 @@ func newStage(args []string) (*stage, error) {
 func (st *stage) run(argv []string) (int, error) {
 	orders := make(chan byte)
 	go st.orders(orders)
+	st.tell(msgReady, 0)
 	order, ok := <-orders
 	if !ok {
 		return 0, errors.New("kgate is gone")
 	}
-	signals := make(chan os.Signal, 32)
-	for _, s := range []syscall.Signal{
-		syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP,
-		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGALRM,
-	} {
-		if !signal.Ignored(s) {
-			signal.Notify(signals, s)
-		}
-	}
-	// SIGCHLD also comes when a child stops.
-	signal.Notify(signals, syscall.SIGCHLD)
 	started := make(chan start, 1)
 	go func() {
 		pid, err := execute(argv, &syscall.ProcAttr{
@@ -142,6 +143,7 @@ func (st *stage) run(argv []string) (int, error) {
 				return 0, &ExecError{errno}
 			}
 			st.pid = s.pid
+			st.tell(msgStarted, 0)
 			for _, sig := range pending {
 				st.signal(sig)
 			}
@@ -150,7 +152,7 @@ func (st *stage) run(argv []string) (int, error) {
 					return status, nil
 				}
 			}
-		case sig := <-signals:
+		case sig := <-st.signals:
 			if sig, ok := sig.(syscall.Signal); ok && sig != syscall.SIGCHLD {
 				if st.pid == 0 {
 					pending = append(pending, sig)

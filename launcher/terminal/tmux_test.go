@@ -103,6 +103,24 @@ func (s *screenTest) shows(texts ...string) {
 	})
 }
 
+// taken waits until kgate has the terminal: what is typed before is the shell's
+// to echo. A shell that edits a line leaves the keys that make signals alone.
+func (s *screenTest) taken() {
+	s.t.Helper()
+	tty := strings.TrimSpace(s.tmux("display-message", "-p", "#{pane_tty}"))
+	s.wait("raw modes", func(string) bool {
+		out, _ := exec.Command("stty", "-F", tty, "-a").Output()
+		return strings.Contains(string(out), "-isig")
+	})
+}
+
+// launch runs a command line that begins with kgate, on a clear screen.
+func (s *screenTest) launch(line string) {
+	s.t.Helper()
+	s.enter("clear; L " + line)
+	s.taken()
+}
+
 // prompt waits for the shell's prompt on the last line.
 func (s *screenTest) prompt() {
 	s.t.Helper()
@@ -122,17 +140,20 @@ func (s *screenTest) status(want int) {
 func (s *screenTest) sane() {
 	s.t.Helper()
 	s.prompt()
-	s.enter("clear; stty -a | grep -o '[ -]echo \\| -\\?icanon\\|-\\?isig\\|-\\?opost\\|-\\?icrnl' | tr -d '\\n'; echo .")
-	s.wait("sane modes", func(text string) bool {
-		for _, mode := range []string{"-icanon", "-isig", "-opost", "-icrnl", "-echo"} {
-			if strings.Contains(text, mode) {
-				s.t.Fatalf("the terminal is left with %s:\n%s", mode, text)
-			}
-		}
-		return strings.Contains(text, "icanon") && strings.Contains(text, "opost") && strings.HasSuffix(text, "ready>")
-	})
-	s.enter("clear")
+	file := filepath.Join(s.dir(), "modes")
+	os.Remove(file)
+	s.enter("stty -a >modes.new; mv modes.new modes; clear")
 	s.wait("a clear screen", func(text string) bool { return text == "ready>" })
+	modes, err := os.ReadFile(file)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	have := " " + strings.Join(strings.Fields(string(modes)), " ") + " "
+	for _, mode := range []string{"icanon", "isig", "iexten", "echo", "opost", "icrnl", "ixon"} {
+		if !strings.Contains(have, " "+mode+" ") {
+			s.t.Fatalf("the terminal is left without %s:\n%s", mode, modes)
+		}
+	}
 }
 
 // dir is the shell's directory.
