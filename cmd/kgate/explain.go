@@ -12,6 +12,7 @@ import (
 
 	"github.com/kgate-dev/kgate/backends"
 	"github.com/kgate-dev/kgate/backends/bubblewrap"
+	"github.com/kgate-dev/kgate/backends/seatbelt"
 	"github.com/kgate-dev/kgate/launcher"
 	"github.com/kgate-dev/kgate/launcher/policy"
 )
@@ -120,6 +121,7 @@ func planText(plan *backends.Plan) string {
 	for _, f := range plan.Files {
 		fmt.Fprintf(&b, "# file %s, %d bytes: %s\n", oneLine(f.Name), len(f.Content), f.Why)
 	}
+	b.WriteString(profileText(plan))
 	return b.String()
 }
 
@@ -142,17 +144,7 @@ func byHand(plan *backends.Plan, environ []string) string {
 	if plan.Backend == "bubblewrap" {
 		return bubblewrap.Paste(plan, environ)
 	}
-	var b strings.Builder
-	for _, f := range plan.Files {
-		dir := f.Name[:strings.LastIndexByte(f.Name, '/')+1]
-		fmt.Fprintf(&b, "mkdir -p %s\ncat >%s <<'END_OF_FILE'\n%s", bubblewrap.Line([]string{dir}), bubblewrap.Line([]string{f.Name}), f.Content)
-		if !strings.HasSuffix(string(f.Content), "\n") {
-			b.WriteByte('\n')
-		}
-		b.WriteString("END_OF_FILE\n")
-	}
-	b.WriteString(bubblewrap.Line(plan.Argv()) + "\n")
-	return b.String()
+	return seatbelt.Paste(plan, environ)
 }
 
 // planPart and planJSON are the plan for programs.
@@ -179,13 +171,15 @@ func printPlanJSON(w io.Writer, plan *backends.Plan, script string) error {
 		Findings []backends.Finding `json:"findings"`
 		Parts    []planPart         `json:"parts"`
 		Files    []planFile         `json:"files"`
+		Rules    []planRule         `json:"rules,omitempty"` // of a Seatbelt profile
 		Dir      string             `json:"dir"`
 		Command  []string           `json:"command"`
 		Script   string             `json:"script"`
 	}{
 		Backend: plan.Backend, Network: plan.Network.Value, From: plan.Network.From.String(),
 		Hosts: []string{}, Findings: plan.Findings, Parts: []planPart{}, Files: []planFile{},
-		Dir: plan.Command.Dir, Command: plan.Command.Argv, Script: script,
+		Rules: planRules(plan),
+		Dir:   plan.Command.Dir, Command: plan.Command.Argv, Script: script,
 	}
 	if plan.Network.Value == policy.Restricted {
 		for _, h := range plan.Hosts {
