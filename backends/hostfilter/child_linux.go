@@ -24,6 +24,15 @@ var starter = sync.OnceValue(func() chan<- func() {
 	return c
 })
 
+// startTied starts a process that dies with this one, out of reach of the
+// terminal's signals.
+func startTied(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	started := make(chan error)
+	starter() <- func() { started <- cmd.Start() }
+	return <-started
+}
+
 // child is a helper process of one filter.
 type child struct {
 	name   string
@@ -37,10 +46,7 @@ func start(name string, cmd *exec.Cmd) (*child, error) {
 	c := &child{name: name, cmd: cmd, gone: make(chan struct{})}
 	cmd.Stderr = &c.stderr
 	cmd.WaitDelay = time.Second
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	started := make(chan error)
-	starter() <- func() { started <- cmd.Start() }
-	if err := <-started; err != nil {
+	if err := startTied(cmd); err != nil {
 		return nil, fault(name, "", "start: %w", err)
 	}
 	go func() {

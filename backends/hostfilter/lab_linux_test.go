@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -419,7 +418,7 @@ func launchMain(arg string) int {
 		return 125
 	}
 	t0 := time.Now()
-	b, err := startBox(o.Argv, os.Stdout, os.Stderr)
+	b, err := startBox(o.Argv, o.Bare, os.Stdout, os.Stderr)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 125
@@ -439,7 +438,7 @@ func launchMain(arg string) int {
 		return 125
 	}
 	t2 := time.Now()
-	b.release()
+	b.release(false)
 	go func() {
 		err := <-f.Done()
 		fmt.Fprintln(os.Stderr, "done:", err)
@@ -474,7 +473,7 @@ func bare(b *box, t0 time.Time) int {
 	p.closeOthers()
 	p.readyIn.Read(make([]byte, 1))
 	t2 := time.Now()
-	b.release()
+	b.release(true)
 	b.cmd.Wait()
 	t3 := time.Now()
 	p.exitOut.Close()
@@ -483,39 +482,43 @@ func bare(b *box, t0 time.Time) int {
 	return b.cmd.ProcessState.ExitCode()
 }
 
-// box is a bwrap that holds its command back.
+// box is a bwrap that holds its command back. bwrap takes the end of its block
+// descriptor for a release, and its child does not die with its parent before
+// that: so a first program in the box says that it is there, and then waits for
+// a word, which an end is not.
 type box struct {
-	cmd   *exec.Cmd
-	pid   int
-	block *os.File
+	cmd        *exec.Cmd
+	pid        int
+	word, here *os.File
 }
 
-var boxes atomic.Int32
+const awaitGo = `echo >&4; read -r go <&6 || exit 125; exec "$@" 4>&- 6<&-`
 
-func startBox(argv []string, out, errs *os.File) (*box, error) {
-	infoR, infoW, err := os.Pipe()
-	if err != nil {
-		return nil, err
+// startBox starts a box; a blocked one waits on bwrap's block descriptor.
+func startBox(argv []string, blocked bool, out, errs *os.File) (*box, error) {
+	var ends [8]*os.File
+	for i := 0; i < len(ends); i += 2 {
+		var err error
+		if ends[i], ends[i+1], err = os.Pipe(); err != nil {
+			return nil, err
+		}
 	}
-	blockR, blockW, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	confR, confW, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	fmt.Fprintf(confW, "nameserver %v\n", DNS)
-	confW.Close()
+	info, here, conf, word := ends[0:2], ends[2:4], ends[4:6], ends[6:8]
+	fmt.Fprintf(conf[1], "nameserver %v\n", DNS)
+	conf[1].Close()
 	real, err := filepath.EvalSymlinks("/etc/resolv.conf")
 	if err != nil {
 		return nil, err
 	}
 	args := []string{"--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--die-with-parent", "--new-session",
-		"--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
-		"--info-fd", "3", "--block-fd", "4", "--ro-bind-data", "5", real, "--"}
+		"--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--info-fd", "3", "--ro-bind-data", "5", real}
+	if blocked {
+		args = append(args, "--block-fd", "6", "--")
+	} else {
+		args = append(args, "--", "sh", "-c", awaitGo, "sh")
+	}
 	cmd := exec.Command("bwrap", append(args, argv...)...)
-	cmd.ExtraFiles = []*os.File{infoW, blockR, confR}
+	cmd.ExtraFiles = []*os.File{info[1], here[1], conf[0], word[0]}
 	cmd.Stdout, cmd.Stderr = out, errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
@@ -523,21 +526,25 @@ func startBox(argv []string, out, errs *os.File) (*box, error) {
 	if err := <-started; err != nil {
 		return nil, err
 	}
-	infoW.Close()
-	blockR.Close()
-	confR.Close()
-	var info struct {
+	for _, f := range cmd.ExtraFiles {
+		f.Close()
+	}
+	var said struct {
 		Pid int `json:"child-pid"`
 	}
-	if err := json.NewDecoder(infoR).Decode(&info); err != nil {
+	if err := json.NewDecoder(info[0]).Decode(&said); err != nil {
 		cmd.Wait()
 		return nil, fmt.Errorf("bwrap: %w", err)
 	}
-	infoR.Close()
-	return &box{cmd, info.Pid, blockW}, nil
+	info[0].Close()
+	return &box{cmd, said.Pid, word[1], here[0]}, nil
 }
 
-func (b *box) release() {
-	b.block.Write([]byte("x"))
-	b.block.Close()
+// release lets the command run once its first program is there.
+func (b *box) release(blocked bool) {
+	if !blocked {
+		b.here.Read(make([]byte, 1))
+	}
+	b.word.Write([]byte("go\n"))
+	b.word.Close()
 }

@@ -99,7 +99,7 @@ func (r *restorer) start(keep bool) (*restoring, error) {
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	return p, p.cmd.Start()
+	return p, startTied(p.cmd)
 }
 
 // words are the lines a tool printed, on one line and bounded, its progress
