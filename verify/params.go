@@ -185,7 +185,7 @@ func (o *Options) path(env *testscript.Env) error {
 // evidence records a line that shows what was seen.
 func (s *script) evidence(format string, args ...any) {
 	if s.opts.Evidence != nil {
-		s.opts.Evidence(s.name, fmt.Sprintf(format, args...))
+		s.opts.Evidence(s.name, strings.ReplaceAll(fmt.Sprintf(format, args...), s.work, "$WORK"))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -69,10 +70,33 @@ type Row struct {
 	By     []string `json:"by"` // the scenarios about it
 }
 
-const escapePrefix = "escape-"
+// Categories of scripts, by the start of their names.
+const (
+	escapePrefix = "escape-" // attacks, run on request
+	darwinPrefix = "darwin-" // about the box of macOS
+)
 
 // Scenarios lists what Run would run, in order.
 func (c *Config) Scenarios() ([]Scenario, error) {
+	every, err := c.every()
+	if err != nil {
+		return nil, err
+	}
+	var out []Scenario
+	for _, s := range every {
+		if c.wants(s) {
+			out = append(out, s)
+		}
+	}
+	for _, name := range c.Only {
+		if !slices.ContainsFunc(out, func(s Scenario) bool { return s.Name == name }) {
+			return nil, fmt.Errorf("verify: there is no scenario %q", name)
+		}
+	}
+	return out, nil
+}
+
+func (c *Config) every() ([]Scenario, error) {
 	names, err := fs.Glob(c.Scripts, "*.txtar")
 	if err != nil {
 		return nil, err
@@ -83,27 +107,21 @@ func (c *Config) Scenarios() ([]Scenario, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := Describe(name, text)
-		switch {
-		case len(c.Only) > 0:
-			if !slices.Contains(c.Only, s.Name) {
-				continue
-			}
-		case strings.HasPrefix(s.Name, escapePrefix):
-			if !c.Escape {
-				continue
-			}
-		case len(s.Proves) == 0:
-			continue
-		}
-		all = append(all, s)
-	}
-	for _, name := range c.Only {
-		if !slices.ContainsFunc(all, func(s Scenario) bool { return s.Name == name }) {
-			return nil, fmt.Errorf("verify: there is no scenario %q", name)
-		}
+		all = append(all, Describe(name, text))
 	}
 	return all, nil
+}
+
+func (c *Config) wants(s Scenario) bool {
+	switch {
+	case len(c.Only) > 0:
+		return slices.Contains(c.Only, s.Name)
+	case strings.HasPrefix(s.Name, darwinPrefix) && runtime.GOOS != "darwin":
+		return false
+	case strings.HasPrefix(s.Name, escapePrefix):
+		return c.Escape
+	}
+	return len(s.Proves) > 0
 }
 
 // Run runs the scenarios with c.Kgate on this machine, a few at a time. The
@@ -224,7 +242,7 @@ func (r *Report) judge(rows []Row, part bool) {
 		row.By, row.Proven = []string{}, false
 		passed, other := 0, 0
 		for _, o := range r.Scenarios {
-			if !slices.Contains(o.Proves, row.Row) {
+			if !slices.Contains(o.Proves, row.claim()) {
 				continue
 			}
 			row.By = append(row.By, o.Name)
@@ -255,12 +273,42 @@ func (r *Report) judge(rows []Row, part bool) {
 	}
 }
 
-// doctor asks the kgate under test what it claims of this machine. Its status
+// claims says what the rows come to that are parts of one claim: a scenario shows
+// that the parts work together, which is what a person relies on.
+var claims = map[string]string{
+	"bubblewrap":   "box",
+	"namespaces":   "box",
+	"markers":      "box",
+	"sandbox-exec": "box",
+	"profile":      "box",
+	"slirp4netns":  "network restricted",
+	"/dev/net/tun": "network restricted",
+	"nsenter":      "network restricted",
+	"iptables":     "network restricted",
+	"ip6tables":    "network restricted",
+	"resolver":     "network restricted",
+	"hosts":        "network restricted",
+	"host filter":  "network restricted",
+}
+
+// claim is what a scenario must say that it proves to speak for the row.
+func (r *Row) claim() string {
+	if c, ok := claims[r.Row]; ok {
+		return c
+	}
+	// The mode is in the reason: "network off: the command has ...".
+	if mode, _, ok := strings.Cut(r.Reason, ":"); ok && r.Row == "network" {
+		return mode
+	}
+	return r.Row
+}
+
+// doctor asks the kgate under test what it claims of this machine, with the
+// person's own policy, in the directory that the person is in. Its status
 // is 1 when something is blocked, which is an answer too.
 func doctor(kgate string) ([]Row, error) {
 	cmd := exec.Command(kgate, "doctor", "--json")
 	cmd.Args[0] = "kgate"
-	cmd.Dir = os.TempDir()
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -56,6 +56,11 @@ func TestVerdict(t *testing.T) {
 		{"only", ready, files("a", passes, "b", fails), []string{"a"}, nil, Proven, []Result{Pass}},
 		{"only, skipped", `{"rows": []}`, files("a", skips), []string{"a"}, nil, Unproven, []Result{Skip}},
 		{"must", ready, files("a", skips), nil, []string{"seatbelt"}, Failed, []Result{Fail}},
+		{"a part of a claim", `{"rows": [{"row": "markers", "status": "READY"}]}`, files("a", passes), nil, nil, Proven, []Result{Pass}},
+		{"the mode of the network", `{"rows": [{"row": "network", "status": "READY", "reason": "network off: nothing in it"}]}`,
+			files("a", strings.ReplaceAll(passes, "box", "network off")), nil, nil, Proven, []Result{Pass}},
+		{"another mode", `{"rows": [{"row": "network", "status": "READY", "reason": "network restricted: 1 host"}]}`,
+			files("a", strings.ReplaceAll(passes, "box", "network off")), nil, nil, Unproven, []Result{Pass}},
 		{"none", ready, files("a", plain), nil, nil, Unproven, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

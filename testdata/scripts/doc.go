@@ -18,8 +18,10 @@
 //
 // The name is NAME.txtar, the category first (policy-narrow, escape-symlink).
 // The first comment is what people see. A line "# proves: ROW[, ROW...]" makes
-// the script a scenario of kgate verify: when doctor calls ROW READY, this
-// script must pass. Names that begin with escape- are run by kgate verify only
+// the script a scenario of kgate verify (darwin-* on macOS only): when doctor calls ROW READY, this
+// script must pass. Rows that are parts of one claim go by its name: "box" for
+// bubblewrap, namespaces and markers, "network restricted" for the tools of the
+// host filter; the row "network" goes by its mode, "network off". Names that begin with escape- are run by kgate verify only
 // with --escape.
 //
 // # Where it runs
@@ -114,6 +116,8 @@
 //	kgate-probe [-t D] http URL             prints the body
 //	kgate-probe [-t D] hold HOST PORT FILE  keeps a connection to an echo (port 7) alive until
 //	                                        FILE appears, then prints "alive after N"
+//	kgate-probe listen PATH                 answers on a unix socket until it is killed; @NAME is abstract
+//	kgate-probe [-t D] unix PATH            prints what that one says
 //	kgate-probe exec PROGRAM [ARG...]       becomes PROGRAM, whatever command lines are checked
 //
 // The witnesses are the servers of the lab, which record all that reaches them,

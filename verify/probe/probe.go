@@ -42,6 +42,8 @@ const usage = `usage: kgate-probe [-t D] tcp HOST PORT [TEXT]
        kgate-probe [-t D] dns@ADDR [-tcp] NAME [TYPE]
        kgate-probe [-t D] http URL
        kgate-probe [-t D] hold HOST PORT FILE
+       kgate-probe listen PATH
+       kgate-probe [-t D] unix PATH
        kgate-probe exec PROGRAM [ARG...]
 `
 
@@ -94,6 +96,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return talk(ctx, kind, args[0], args[1], text, len(args) == 3, out)
 	case kind == "hold" && len(args) == 3:
 		return hold(ctx, args[0], args[1], args[2], out)
+	case kind == "listen" && len(args) == 1:
+		return listen(args[0], out)
+	case kind == "unix" && len(args) == 1:
+		return local(ctx, args[0], out)
 	case kind == "exec":
 		return execute(args)
 	case kind == "http" && len(args) == 1:
@@ -112,6 +118,38 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return ask(ctx, server, network, args, out)
 	}
 	return errUsage
+}
+
+// listen answers on a unix socket, as the services of a machine do, until it is
+// killed. A name that begins with @ is abstract (unix(7)).
+func listen(path string, out io.Writer) error {
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "listening on %s\n", path)
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c, "hello from %s\n", path)
+		c.Close()
+	}
+}
+
+// local prints what the server on a unix socket says.
+func local(ctx context.Context, path string, out io.Writer) error {
+	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if end, ok := ctx.Deadline(); ok {
+		c.SetDeadline(end)
+	}
+	_, err = io.Copy(out, c)
+	return err
 }
 
 // execute becomes another program, as any program may try to whatever the text
