@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"github.com/kgate-dev/kgate/launcher/policy"
 )
 
@@ -53,8 +55,9 @@ func (r *Refusal) Error() string {
 // The limits keep an inspection bounded in time and memory, whatever the text.
 // What goes beyond one of them is refused, and the message says which.
 const (
-	maxText     = 1 << 20   // bytes of one shell text or one-liner
-	maxMarks    = 20_000    // separators in one shell text
+	maxText     = 512 << 10 // bytes of all shell texts within each other
+	maxMarks    = 24_000    // separators in one shell text
+	maxTexts    = 1000      // shell texts
 	maxFrames   = 1500      // the parser's own stack, in calls
 	maxNested   = 16        // texts within texts, wrappers within wrappers
 	maxSteps    = 100_000   // commands and words looked at
@@ -92,7 +95,11 @@ type inspector struct {
 	names map[string]*file // by the word as written
 	trail []string         // what the words looked at stand in, outermost first
 	files int              // script files read
-	dirs  []string         // where cd leads, beside the working directory
+	bytes int              // of shell text parsed
+	texts int              // shell texts parsed
+
+	parsers map[syntax.LangVariant]*syntax.Parser
+	dirs    []string // where cd leads, beside the working directory
 }
 
 // setting is what a command finds around it.

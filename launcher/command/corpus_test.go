@@ -176,15 +176,13 @@ func TestCorpusRuns(t *testing.T) {
 			if !l.runs {
 				continue
 			}
-			if l.needs != "" {
-				if _, err := exec.LookPath(l.needs); err != nil {
-					t.Logf("%s:%d: not run, no %s here", file, l.number, l.needs)
-					continue
-				}
+			if l.needs != "" && lookIn(p.o.Path, l.needs) == "" {
+				t.Logf("%s:%d: not run, no %s here", file, l.number, l.needs)
+				continue
 			}
 			os.Remove(p.mark)
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			cmd := exec.CommandContext(ctx, lookIn(p.bin, l.argv[0]), l.argv[1:]...)
+			cmd := exec.CommandContext(ctx, lookIn(p.o.Path, l.argv[0]), l.argv[1:]...)
 			cmd.Args[0] = l.argv[0]
 			cmd.SysProcAttr = alone
 			cmd.Dir, cmd.Env = p.dir, p.o.Env
@@ -206,9 +204,19 @@ func TestCorpusRuns(t *testing.T) {
 	}
 }
 
-func lookIn(dir, name string) string {
-	if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-		return filepath.Join(dir, name)
+// lookIn finds a program in the path of the tests, which is not that of whoever
+// runs them; "" when it is not there.
+func lookIn(path, name string) string {
+	if strings.Contains(name, "/") {
+		if _, err := os.Stat(name); err != nil && filepath.IsAbs(name) {
+			return ""
+		}
+		return name
 	}
-	return name
+	for _, dir := range filepath.SplitList(path) {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode()&0o111 != 0 {
+			return filepath.Join(dir, name)
+		}
+	}
+	return ""
 }

@@ -129,13 +129,19 @@ func (w *walker) lookup(name string) (vs [][]field, set bool) {
 	if v.busy { // x=${x}rl: what it becomes depends on the order
 		return dont, true
 	}
+	if v.seen == w.c.scope {
+		return v.values, true
+	}
+	if w.i.steps++; w.i.steps > maxSteps {
+		return dont, true
+	}
 	v.busy = true
-	defer func() { v.busy = false }()
-	w.i.steps++
 	if inEnv {
 		vs = append(vs, []field{known(env)})
 	}
-	return w.given(v, owner, vs), true
+	vs = w.given(v, owner, vs)
+	v.busy, v.values, v.seen = false, vs[:len(vs):len(vs)], w.c.scope
+	return v.values, true
 }
 
 func (w *walker) given(v *variable, owner *scope, vs [][]field) [][]field {
@@ -231,6 +237,9 @@ func (w *walker) positional(name string) ([][]field, bool) {
 	plain := *s
 	plain.sets = nil
 	inner.c.scope = &plain
+	if len(s.sets) > maxVariants {
+		return [][]field{{unknown}}, true
+	}
 	for _, set := range s.sets {
 		lines, over := inner.lines(set)
 		if over {

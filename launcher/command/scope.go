@@ -27,6 +27,9 @@ type scope struct {
 type variable struct {
 	given []given
 	busy  bool // being evaluated
+
+	values [][]field // as seen from seen
+	seen   *scope
 }
 
 // given is one assignment.

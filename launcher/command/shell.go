@@ -16,7 +16,7 @@ func (i *inspector) shellText(c setting, text string, params []field, lang synta
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
-	parsed, err := parse(text, lang)
+	parsed, err := i.parse(text, lang)
 	if err != nil {
 		return i.undecided(c, excerpt(text), fmt.Sprintf("the shell text %s could not be parsed (%s)", excerpt(text), err))
 	}

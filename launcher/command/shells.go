@@ -8,11 +8,8 @@ import (
 
 // shellCommand inspects a shell that is started as a program.
 func shellCommand(i *inspector, c setting, words []field) error {
-	lang := syntax.LangBash
 	base, _ := words[0].base()
-	if base == "zsh" {
-		lang = syntax.LangZsh
-	}
+	lang := shellLanguage(base)
 	text, stdin := false, false
 	n := 1
 scan:
@@ -75,6 +72,14 @@ scan:
 	return i.read(c, rest[0], rest, lang)
 }
 
+// shellLanguage is what the text of a shell is read as first.
+func shellLanguage(base string) syntax.LangVariant {
+	if base == "zsh" {
+		return syntax.LangZsh
+	}
+	return syntax.LangBash
+}
+
 // option is one option of a command line with its argument.
 type option struct {
 	name string // "-c" or "--command"
@@ -90,6 +95,9 @@ func options(words []field, short, long string, stop bool) (opts []option, rest 
 		t := w.text
 		switch {
 		case t == "--":
+			if len(rest) == 0 {
+				return opts, words[n+1:]
+			}
 			return opts, append(rest, words[n+1:]...)
 		case strings.HasPrefix(t, "--"):
 			name, value, has := strings.Cut(t, "=")
@@ -117,7 +125,7 @@ func options(words []field, short, long string, stop bool) (opts []option, rest 
 			}
 		default:
 			if stop {
-				return opts, append(rest, words[n:]...)
+				return opts, words[n:]
 			}
 			rest = append(rest, w)
 		}

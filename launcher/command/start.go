@@ -84,7 +84,7 @@ func (i *inspector) matches(words []field, c setting) error {
 		return i.start(append([]field{first}, words[1:]...), c)
 	}
 	i.globs++
-	if hasGlob(dir) || i.globs > maxGlobs {
+	if hasGlob(dir) || i.globs > maxGlobs || len(pattern) > 255 {
 		return dont()
 	}
 	dir = strings.ReplaceAll(dir, `\`, "")

@@ -43,11 +43,13 @@ func quotedWord(w *syntax.Word) bool {
 	return false
 }
 
-// build is a list of fields in the making.
+// build is a list of fields in the making. The last one's text is kept apart,
+// because a word may have very many parts.
 type build struct {
-	done []field
-	cur  field
-	open bool
+	done          []field
+	cur           field
+	text, pattern []byte
+	open          bool
 }
 
 func (b *build) add(f field) {
@@ -55,27 +57,44 @@ func (b *build) add(f field) {
 		b.open, b.cur = true, field{sure: true}
 	}
 	if f.glob && !b.cur.glob {
-		b.cur.pattern, b.cur.glob = escapeGlob(b.cur.text), true
+		b.pattern, b.cur.glob = []byte(escapeGlob(string(b.text))), true
 	}
 	if b.cur.glob {
 		if f.glob {
-			b.cur.pattern += f.pattern
+			b.pattern = append(b.pattern, f.pattern...)
 		} else {
-			b.cur.pattern += escapeGlob(f.text)
+			b.pattern = append(b.pattern, escapeGlob(f.text)...)
 		}
 	}
-	b.cur.text += f.text
+	if len(b.text)+len(f.text) > maxText {
+		b.text, f = b.text[:0:0], unknown
+	}
+	b.text = append(b.text, f.text...)
 	b.cur.sure = b.cur.sure && f.sure
 	if f.proc != nil {
 		b.cur.proc = f.proc
 	}
 }
 
+// last is the field that is open.
+func (b *build) last() field {
+	f := b.cur
+	f.text, f.pattern = string(b.text), string(b.pattern)
+	return f
+}
+
 func (b *build) close() {
 	if b.open && len(b.done) < maxFields {
-		b.done = append(b.done[:len(b.done):len(b.done)], b.cur)
+		b.done = append(b.done[:len(b.done):len(b.done)], b.last())
 	}
-	b.open, b.cur = false, field{}
+	*b = build{done: b.done}
+}
+
+// branch is a copy that can go on by itself.
+func (b build) branch() build {
+	b.text = b.text[:len(b.text):len(b.text)]
+	b.pattern = b.pattern[:len(b.pattern):len(b.pattern)]
+	return b
 }
 
 func escapeGlob(s string) string {
@@ -134,7 +153,8 @@ func (w *walker) expand(word *syntax.Word) [][]field {
 	for _, one := range words {
 		states := w.parts([]build{{}}, one.Parts, false)
 		if len(all)*len(states) > maxVariants {
-			states = []build{{cur: unknown, open: true}}
+			states = []build{{}}
+			states[0].add(unknown)
 		}
 		var next [][]field
 		for _, a := range all {
@@ -156,7 +176,7 @@ func (w *walker) values(word *syntax.Word) []field {
 	}
 	var out []field
 	for _, s := range w.parts([]build{{}}, []syntax.WordPart{&syntax.DblQuoted{Parts: word.Parts}}, false) {
-		out = append(out, s.cur)
+		out = append(out, s.last())
 	}
 	return out
 }
@@ -179,7 +199,7 @@ func (w *walker) document(word *syntax.Word) string {
 		}
 		states := w.part([]build{{}}, p, true)
 		if len(states) == 1 {
-			b.WriteString(states[0].cur.text)
+			b.Write(states[0].text)
 		} else {
 			b.WriteString(hole)
 		}
@@ -212,7 +232,7 @@ func each(states []build, vs [][]field) []build {
 	next := make([]build, 0, len(states)*len(vs))
 	for _, s := range states {
 		for _, v := range vs {
-			b := s
+			b := s.branch()
 			for n, f := range v {
 				if n > 0 {
 					b.close()
@@ -294,7 +314,7 @@ func split(states []build, vs [][]field) []build {
 	next := make([]build, 0, len(states)*max(1, len(vs)))
 	for _, s := range states {
 		for _, v := range vs {
-			b := s
+			b := s.branch()
 			for n, f := range v {
 				if n > 0 {
 					b.close()
