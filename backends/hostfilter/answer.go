@@ -1,11 +1,14 @@
 package hostfilter
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
 	"github.com/miekg/dns"
 )
+
+var errSilent = errors.New("the resolver does not answer")
 
 // depth is how many CNAME records a chain may have.
 const depth = 12

@@ -3,7 +3,6 @@ package hostfilter
 import (
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,39 +13,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-
-	"github.com/kgate-dev/kgate/launcher/policy"
 )
-
-// host parses an entry as the host list writes it.
-func host(t testing.TB, s string) policy.Host {
-	t.Helper()
-	var h policy.Host
-	if a, err := netip.ParseAddr(s); err == nil {
-		return policy.Host{Addr: a}
-	}
-	if ap, err := netip.ParseAddrPort(s); err == nil {
-		return policy.Host{Addr: ap.Addr(), Port: ap.Port()}
-	}
-	name, port, ok := strings.Cut(s, ":")
-	if ok {
-		n, err := netip.ParseAddrPort("0.0.0.0:" + port)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.Port = n.Port()
-	}
-	h.Name, h.Wildcard = strings.CutPrefix(name, "*.")
-	return h
-}
-
-func hosts(t testing.TB, all ...string) []policy.Host {
-	var hs []policy.Host
-	for _, s := range all {
-		hs = append(hs, host(t, s))
-	}
-	return hs
-}
 
 // launched is what came of a launch.
 type launched struct {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -81,4 +82,49 @@ func TestCost(t *testing.T) {
 		slices.Sort(cpu[i])
 		t.Logf("%-12s median %v, least %v, processor %v; last: %s", k.name, took[i][n/2].Round(10*time.Microsecond), took[i][0].Round(10*time.Microsecond), cpu[i][n/2].Round(10*time.Microsecond), strings.TrimSpace(last[i]))
 	}
+}
+
+// A download of 256 MiB through the filter and without one, in turn.
+func TestThroughput(t *testing.T) {
+	n, _ := strconv.Atoi(os.Getenv("HOSTFILTER_COST"))
+	if n == 0 {
+		t.Skip("HOSTFILTER_COST is not set")
+	}
+	answers(t, zone(abZone...))
+	var best [2]float64
+	for range n {
+		for i, bare := range []bool{false, true} {
+			cmd := launchCommand(t, false, launchOrders{Config: Config{Hosts: hosts(t, "allowed.test")}, Bare: bare,
+				Argv: []string{self(t), "client", "flood " + webAddr + ":80"}})
+			out, _ := cmd.Output()
+			var mib, ms float64
+			if _, err := fmt.Sscanf(string(out), "flood "+webAddr+":80 => %g MiB in %g ms", &mib, &ms); err != nil || mib != 256 {
+				t.Fatalf("bare %v: %q: %v", bare, out, err)
+			}
+			best[i] = max(best[i], mib/ms*1000)
+			t.Logf("bare %v: %.0f MiB/s", bare, mib/ms*1000)
+		}
+	}
+	if ratio := best[0] / best[1]; ratio < 0.9 {
+		t.Errorf("through the filter at %.2f of the speed without", ratio)
+	}
+}
+
+// Many launches at once are all right and leave nothing.
+func TestManyAtOnce(t *testing.T) {
+	answers(t, zone(abZone...))
+	const many = 20
+	var wg sync.WaitGroup
+	for range many {
+		wg.Go(func() {
+			r := launch(t, false, launchOrders{Config: Config{Hosts: hosts(t, "allowed.test")}},
+				"udp "+webAddr+":9000 hi", "lookup allowed.test", "lookup other.test")
+			want := "udp " + webAddr + ":9000 hi => hi\nlookup allowed.test => " + webAddr + "\nlookup other.test => error: no such host\n"
+			if r.code != 0 || r.out != want {
+				t.Errorf("status %d:\n%s%s", r.code, r.out, r.errs)
+			}
+		})
+	}
+	wg.Wait()
+	nothingLeft(t)
 }

@@ -101,23 +101,3 @@ func (r *restorer) start(keep bool) (*restoring, error) {
 	}
 	return p, startTied(p.cmd)
 }
-
-// words are the lines a tool printed, on one line and bounded, its progress
-// left out.
-func words(s string) string {
-	var keep []string
-	for line := range strings.Lines(s) {
-		line = strings.TrimSpace(line)
-		switch {
-		case line == "", strings.HasPrefix(line, "sent tapfd="), strings.HasPrefix(line, "received tapfd="),
-			strings.HasPrefix(line, "Try `"), strings.HasPrefix(line, "Error occurred at line:"):
-		default:
-			keep = append(keep, line)
-		}
-	}
-	s = strings.Join(keep, "; ")
-	if len(s) > 400 {
-		s = s[:400] + "…"
-	}
-	return s
-}

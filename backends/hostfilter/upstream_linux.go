@@ -36,8 +36,6 @@ func newUpstream(server netip.Addr) *upstream {
 	return u
 }
 
-var errSilent = errors.New("the resolver does not answer")
-
 // retries are when a question is asked again, counted from the first time.
 var retries = []time.Duration{700 * time.Millisecond, 2 * time.Second}
 

@@ -1,0 +1,296 @@
+package hostfilter
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/kgate-dev/kgate/launcher/policy"
+)
+
+// host parses an entry as the host list writes it.
+func host(t testing.TB, s string) policy.Host {
+	t.Helper()
+	var h policy.Host
+	if a, err := netip.ParseAddr(s); err == nil {
+		return policy.Host{Addr: a}
+	}
+	if ap, err := netip.ParseAddrPort(s); err == nil {
+		return policy.Host{Addr: ap.Addr(), Port: ap.Port()}
+	}
+	name, port, ok := strings.Cut(s, ":")
+	if ok {
+		n, err := netip.ParseAddrPort("0.0.0.0:" + port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Port = n.Port()
+	}
+	h.Name, h.Wildcard = strings.CutPrefix(name, "*.")
+	return h
+}
+
+func hosts(t testing.TB, all ...string) []policy.Host {
+	var hs []policy.Host
+	for _, s := range all {
+		hs = append(hs, host(t, s))
+	}
+	return hs
+}
+
+func TestJudge(t *testing.T) {
+	own := []netip.Addr{netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("2001:db8::7"), netip.MustParseAddr("fe80::7%eth0")}
+	for addr, bad := range map[string]bool{
+		"203.0.113.10": false, "10.1.2.3": false, "192.168.1.1": false, "100.64.0.1": false, "2001:db8::8": false, "fd12::1": false,
+		"0.0.0.0": true, "0.1.2.3": true, "127.0.0.1": true, "127.8.9.1": true, "169.254.169.254": true, "224.0.0.1": true, "255.255.255.255": true,
+		"192.0.2.7": true, "2001:db8::7": true, "10.0.2.2": true, "10.0.2.3": true, "10.0.2.100": true, "fd00::2": true,
+		"::": true, "::1": true, "fe80::1": true, "ff02::1": true,
+		"::ffff:127.0.0.1": true, "::ffff:192.0.2.7": true, "::ffff:203.0.113.10": false, "::127.0.0.1": true,
+		"64:ff9b::7f00:1": true, "64:ff9b::a9fe:a9fe": true, "64:ff9b::cb00:710a": false, "2002:7f00:1::1": true, "2002:cb00:710a::1": false,
+	} {
+		if got := judge(netip.MustParseAddr(addr), own); (got != "") != bad {
+			t.Errorf("judge(%s) = %q, want bad %v", addr, got, bad)
+		}
+	}
+}
+
+func TestListPorts(t *testing.T) {
+	l := newList(hosts(t, "allowed.test", "allowed.test:443", "*.wild.test:80", "*.test:1", "203.0.113.9"))
+	for name, want := range map[string][]uint16{
+		"allowed.test.": {0, 443, 1}, "ALLOWED.Test": {0, 443, 1}, "a.wild.test": {80, 1}, "a.b.wild.test": {80, 1}, "wild.test": {1},
+		"test": nil, "": nil, ".": nil, "allowed.test.evil.example": nil, "notallowed.tes": nil, "203.0.113.9": nil, "allowed.te\u017ft": nil,
+	} {
+		if got := l.ports(name); !slices.Equal(got, want) {
+			t.Errorf("ports(%q) = %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestParseResolvers(t *testing.T) {
+	for text, want := range map[string]string{
+		"nameserver 192.0.2.1\nnameserver 192.0.2.2\n":                "10.0.2.3",
+		"nameserver ::1\nnameserver 127.0.0.53\n":                     "10.0.2.3",
+		"# nameserver 192.0.2.1\nsearch x\n":                          "error: names no name server",
+		"nameserver ::1\n":                                            "error: IPv6 loopback",
+		"nameserver 2001:db8::1\n":                                    "error: IPv6 is off",
+		"nameserver fe80::1%eth0\n":                                   "error: IPv6 is off",
+		"nameserver\nnameserver here\n  nameserver\t192.0.2.1 junk\n": "10.0.2.3",
+	} {
+		got, err := parseResolvers(text).reach(false)
+		word, isErr := strings.CutPrefix(want, "error: ")
+		if isErr != (err != nil) || isErr && !strings.Contains(err.Error(), word) || !isErr && got.String() != want {
+			t.Errorf("%q: %v, %v, want %s", text, got, err, want)
+		}
+	}
+	if got, err := parseResolvers("nameserver 2001:db8::1\n").reach(true); err != nil || got != DNS6 {
+		t.Errorf("with IPv6: %v, %v", got, err)
+	}
+}
+
+// slow is a resolver whose answers wait.
+type slow struct {
+	wait  chan struct{}
+	asked chan string
+}
+
+func (s slow) ask(ctx context.Context, name string, _ uint16) (answer, error) {
+	s.asked <- name
+	select {
+	case <-s.wait:
+	case <-ctx.Done():
+		return answer{}, errSilent
+	}
+	rr, err := dns.NewRR(name + ". 30 A 203.0.113.10")
+	return answer{addrs: []dns.RR{rr}, ttl: 30 * time.Second}, err
+}
+
+type opened struct {
+	err error
+	log *[]string
+}
+
+func (o opened) open(addrs []netip.Addr, ports []uint16, ttl time.Duration) error {
+	for _, a := range addrs {
+		*o.log = append(*o.log, a.String()+" "+ttl.String())
+	}
+	return o.err
+}
+
+func TestLookupsAreBounded(t *testing.T) {
+	s := slow{make(chan struct{}), make(chan string, 10000)}
+	var refused int
+	n := newNames(Config{Hosts: hosts(t, "*.wild.test")}, nil, s, opened{log: &[]string{}}, func(string, string) { refused++ })
+	results := make(chan int, 1000)
+	const waiting = maxQueries + maxWaiting
+	for range waiting {
+		go func() { results <- n.reply(query("x.wild.test", dns.TypeA)).Rcode }()
+	}
+	for len(n.queue) < waiting {
+		time.Sleep(time.Millisecond)
+	}
+	if got := n.reply(query("one-more.wild.test", dns.TypeA)).Rcode; got != dns.RcodeServerFailure || refused != 1 {
+		t.Errorf("one more: %s, %d refused", dns.RcodeToString[got], refused)
+	}
+	if len(s.asked) > maxQueries {
+		t.Errorf("%d questions under way, want at most %d", len(s.asked), maxQueries)
+	}
+	close(s.wait)
+	for range waiting {
+		if got := <-results; got != dns.RcodeSuccess {
+			t.Fatalf("one that waited: %s", dns.RcodeToString[got])
+		}
+	}
+}
+
+// What cannot be opened is not handed out.
+func TestNoAnswerThatIsNotOpen(t *testing.T) {
+	done := make(chan struct{})
+	close(done)
+	var log []string
+	for _, err := range []error{nil, errors.New("iptables: no")} {
+		n := newNames(Config{Hosts: hosts(t, "allowed.test")}, nil, slow{done, make(chan string, 9)}, opened{err, &log}, func(string, string) {})
+		m := n.reply(query("Allowed.test", dns.TypeA))
+		if (len(m.Answer) == 1) != (err == nil) || (m.Rcode == dns.RcodeSuccess) != (err == nil) {
+			t.Errorf("opening says %v, the answer is %v", err, m)
+		}
+	}
+	if want := []string{"203.0.113.10 30s", "203.0.113.10 30s"}; !slices.Equal(log, want) {
+		t.Errorf("opened %v, want %v", log, want)
+	}
+}
+
+// recorder is a filter that keeps what it is told.
+type recorder struct {
+	log []string
+	err error
+}
+
+func (r *recorder) change(text string) error {
+	r.log = append(r.log, strings.Split(strings.TrimSpace(text), "\n")...)
+	return r.err
+}
+
+func TestTableHoldsForTTLAndGrace(t *testing.T) {
+	r := &recorder{}
+	now := time.Unix(1000, 0)
+	a, b := netip.MustParseAddr("203.0.113.10"), netip.MustParseAddr("203.0.113.20")
+	tab := newTable(map[int]changer{4: r}, []key{{addr: b}}, func(err error) { t.Error(err) })
+	tab.now = func() time.Time { return now }
+	open := func(ttl time.Duration, addrs ...netip.Addr) {
+		if err := tab.openAll([]openRequest{request(addrs, []uint16{0}, ttl)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := func() string {
+		var keep []string
+		for _, l := range r.log {
+			if strings.HasPrefix(l, "-") {
+				keep = append(keep, l)
+			}
+		}
+		r.log = nil
+		return strings.Join(keep, "; ")
+	}
+	open(10*time.Second, a, b)
+	if got, want := lines(), "-A KGATE-HOST -d 203.0.113.10 -j ACCEPT"; got != want {
+		t.Errorf("opened %q, want %q", got, want)
+	}
+	now = now.Add(9 * time.Second)
+	open(10*time.Second, a)
+	now = now.Add(10*time.Second + filterTimes.Grace)
+	tab.sweep()
+	if got := lines(); got != "" {
+		t.Errorf("while it holds: %q", got)
+	}
+	now = now.Add(time.Millisecond)
+	tab.sweep()
+	if got, want := lines(), "-D KGATE-HOST -d 203.0.113.10 -j ACCEPT"; got != want {
+		t.Errorf("closed %q, want %q", got, want)
+	}
+	var many []netip.Addr
+	for i := range limit + 1 {
+		many = append(many, netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}))
+	}
+	if err := tab.openAll([]openRequest{request(many, []uint16{0}, 0)}); err == nil {
+		t.Errorf("%d addresses were opened", len(many))
+	}
+}
+
+// The text that explain prints is the text that is installed.
+func TestTextIsWhatIsInstalled(t *testing.T) {
+	c := Config{Hosts: hosts(t, "allowed.test:443", "*.wild.test", "203.0.113.9:53"), IPv6: true}
+	c.Hosts[0].From = policy.Origin{Kind: policy.FromUser, File: "~/.kgate/config.yaml", Line: 7, Key: "allow.hosts[0]"}
+	text := Text(c)
+	for _, f := range []int{4, 6} {
+		for l := range strings.Lines(restoreText(Rules(c), f)) {
+			if !strings.Contains(text, l) {
+				t.Errorf("explain does not say %q", l)
+			}
+		}
+	}
+	for _, want := range []string{"# ~/.kgate/config.yaml:7: allow.hosts[0]: each address of allowed.test:443 joins KGATE-PORT", "each address of *.wild.test joins KGATE-HOST, at each lookup"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("explain does not say %q:\n%s", want, text)
+		}
+	}
+	off := Text(Config{})
+	if _, v6, _ := strings.Cut(off, "# ip6tables-restore"); strings.Contains(v6, "KGATE") || strings.Contains(v6, "53") || !strings.Contains(v6, ":OUTPUT DROP") {
+		t.Errorf("with IPv6 off:\n%s", v6)
+	}
+}
+
+func TestWordsStayBounded(t *testing.T) {
+	if got := words("sent tapfd=5 for tap0\nreceived tapfd=5\n  open(\"/dev/net/tun\"): Permission denied\n"); got != `open("/dev/net/tun"): Permission denied` {
+		t.Errorf("got %q", got)
+	}
+	if got := words(strings.Repeat("x", 9000)); len(got) > 500 {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+// Whatever the resolver sends, an answer holds nothing but the chain from the
+// name and the addresses at its end.
+func FuzzRead(f *testing.F) {
+	for _, rrs := range [][]string{{"a.test. 1 A 192.0.2.1"}, {"a.test. 1 CNAME b.test.", "b.test. 2 A 192.0.2.1"}, {"a.test. 1 CNAME a.test."}, {"c.test. 1 A 192.0.2.1"}} {
+		m := query("a.test", dns.TypeA)
+		m.Response = true
+		for _, s := range rrs {
+			rr, err := dns.NewRR(s)
+			if err != nil {
+				f.Fatal(err)
+			}
+			m.Answer = append(m.Answer, rr)
+		}
+		wire, err := m.Pack()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(wire)
+	}
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		m := new(dns.Msg)
+		if m.Unpack(wire) != nil {
+			return
+		}
+		a := read(m, "a.test", dns.TypeA)
+		at := "a.test"
+		for _, rr := range a.chain {
+			c, ok := rr.(*dns.CNAME)
+			if !ok || plain(c.Hdr.Name) != at {
+				t.Fatalf("%v is not on the chain at %s", rr, at)
+			}
+			at = plain(c.Target)
+		}
+		for _, rr := range a.addrs {
+			if plain(rr.Header().Name) != at || !address(rr).Is4() {
+				t.Fatalf("%v is not at the chain's end %s", rr, at)
+			}
+		}
+	})
+}
