@@ -105,7 +105,7 @@ func newSite(t testing.TB) *site {
 	if err := os.MkdirAll(s.project, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(s.home+"/.kgate", 0o700); err != nil {
+	if err := os.MkdirAll(s.home+"/.kgate/run", 0o700); err != nil {
 		t.Fatal(err)
 	}
 	s.policy = &policy.Policy{

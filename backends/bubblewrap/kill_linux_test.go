@@ -1,3 +1,220 @@
 package bubblewrap
 
-func launchAndDie(string) int { return 0 }
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kgate-dev/kgate/backends"
+	"github.com/kgate-dev/kgate/launcher/policy"
+)
+
+// launchAndDie is a process that launches, to be killed in the middle of it. It
+// says "started" when Start has returned.
+func launchAndDie(orders string) int {
+	var p policy.Policy
+	if err := json.Unmarshal([]byte(orders), &p); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	b := New(ThisHost())
+	plan, err := b.Plan(&p, backends.Command{
+		Argv: []string{"sh", "-c", "setsid sleep 61 & touch ran; sleep 61"}, Dir: p.Dir,
+		Env: []string{"PATH=/usr/bin:/bin", "KGATE_TEST_MARK=" + p.Home},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	proc, err := b.Start(plan, backends.Stdio{})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("started")
+	exit, err := proc.Wait()
+	fmt.Println(exit, err)
+	return 0
+}
+
+// about returns the processes that have to do with a directory: in their
+// arguments or in their environment.
+func about(dir string) []string {
+	var found []string
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, proc := range all {
+		args, _ := os.ReadFile(proc + "/cmdline")
+		env, _ := os.ReadFile(proc + "/environ")
+		if filepath.Base(proc) != fmt.Sprint(os.Getpid()) && (bytes.Contains(args, []byte(dir)) || bytes.Contains(env, []byte(dir))) {
+			found = append(found, fmt.Sprintf("%s: %q", filepath.Base(proc), args))
+		}
+	}
+	return found
+}
+
+// Killed at any moment, a launch leaves no process and no file.
+func TestKilledAtAnyMoment(t *testing.T) {
+	moments := 40
+	if testing.Short() {
+		moments = 8
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range moments {
+		s := newSite(t)
+		s.git("init", "-q")
+		before := snapshot(t, s.project)
+		orders, _ := json.Marshal(s.policy)
+		cmd := exec.Command(self)
+		cmd.Env = append(os.Environ(), "KGATE_TEST_LAUNCH="+string(orders))
+		var out bytes.Buffer
+		cmd.Stdout = &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i) * time.Millisecond)
+		if i == moments-1 {
+			eventually(t, "the command ran", func() bool { _, err := os.Lstat(s.path("ran")); return err == nil })
+			if len(about(s.home)) < 4 {
+				t.Errorf("processes of a launch are not seen: %q", about(s.home))
+			}
+		}
+		cmd.Process.Signal(syscall.SIGKILL)
+		cmd.Wait()
+		eventually(t, fmt.Sprintf("killed after %d ms, everything is gone", i), func() bool { return len(about(s.home)) == 0 })
+		os.Remove(s.path("ran"))
+		if after := snapshot(t, s.project); after != before {
+			t.Errorf("killed after %d ms, left behind:\n%s\nbefore:\n%s", i, after, before)
+		}
+		if left, _ := os.ReadDir(s.home + "/.kgate/run"); len(left) != 0 {
+			t.Errorf("killed after %d ms, left records: %v", i, left)
+		}
+	}
+}
+
+// Launches in one project share what holds absent names, and the last one to
+// end takes it away, even when the first one is killed.
+func TestLaunchesShare(t *testing.T) {
+	s := newSite(t)
+	s.git("init", "-q")
+	before := snapshot(t, s.project)
+	first, err := s.start(s.plan("sleep", "60"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(s.path(".envrc")); err != nil {
+		t.Fatal(err)
+	}
+	script := "mkdir .envrc/x || echo x >.envrc || echo y >.git/commondir || rm .git/commondir || mv .git/commondir z || ! rm -f z"
+	second, err := s.start(s.plan("sh", "-c", script+"; touch ready; while [ ! -e go ]; do sleep 0.02; done; "+script), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the second command runs", func() bool { _, err := os.Lstat(s.path("ready")); return err == nil })
+	first.proc.Kill()
+	if r := first.wait(); r.status != 137 {
+		t.Error(r)
+	}
+	if _, err := os.Lstat(s.path(".envrc")); err != nil {
+		t.Error("gone while the second launch needs it")
+	}
+	s.write("go", "")
+	if r := second.wait(); r.status == 0 || r.err != nil {
+		t.Errorf("a held name could be made: %v", r)
+	}
+	os.Remove(s.path("go"))
+	os.Remove(s.path("ready"))
+	if after := snapshot(t, s.project); after != before {
+		t.Errorf("left behind:\n%s", after)
+	}
+}
+
+func TestManyLaunchesAtOnce(t *testing.T) {
+	s := newSite(t)
+	s.git("init", "-q")
+	before := snapshot(t, s.project)
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			for range 5 {
+				l, err := s.start(s.plan("sh", "-c", "! mkdir .vscode/x && ! touch .envrc 2>&1 | grep -q . || test ! -w .envrc"), nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if r := l.wait(); r.status != 0 || r.err != nil {
+					t.Error(r)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if after := snapshot(t, s.project); after != before {
+		t.Errorf("left behind:\n%s", after)
+	}
+	if left, _ := os.ReadDir(s.home + "/.kgate/run"); len(left) != 0 {
+		t.Errorf("left records: %v", left)
+	}
+}
+
+// What somebody puts into a held name while a launch is there is his.
+func TestHeldNameThatIsUsed(t *testing.T) {
+	s := newSite(t)
+	s.git("init", "-q")
+	l, err := s.start(s.plan("sleep", "60"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write(".claude/settings.json", "{}")
+	os.Remove(s.path(".git/commondir"))
+	s.write(".git/commondir", "../elsewhere\n")
+	l.proc.Kill()
+	l.wait()
+	for name, want := range map[string]string{".claude/settings.json": "{}", ".git/commondir": "../elsewhere\n"} {
+		if data, err := os.ReadFile(s.path(name)); string(data) != want {
+			t.Errorf("%s: %q, %v", name, data, err)
+		}
+	}
+	if _, err := os.Lstat(s.path(".vscode")); err == nil {
+		t.Error(".vscode is left behind")
+	}
+}
+
+// A directory of the person's own that is empty stays, and odd names are no
+// trouble to the janitor.
+func TestOddNames(t *testing.T) {
+	s := newSite(t)
+	s.project = s.project + "/a b\n'\"$(x)\xff -rf"
+	s.mkdir(".vscode")
+	s.policy.Project, s.policy.Dir = s.project, s.project
+	before := snapshot(t, s.project)
+	if out := s.works(`touch made && rm made && pwd`); !strings.HasPrefix(out, s.project) {
+		t.Errorf("works in %q", out)
+	}
+	if after := snapshot(t, s.project); after != before {
+		t.Errorf("left behind:\n%s", after)
+	}
+	h, err := hold(s.plan("true").Extra.(*own))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.leash.Close()
+	h.box.Close()
+	h.janitor.Wait()
+	for _, l := range h.ledgers {
+		l.file.Close()
+	}
+	if after := snapshot(t, s.project); after != before {
+		t.Errorf("the janitor left behind:\n%s", after)
+	}
+}

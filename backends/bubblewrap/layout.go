@@ -14,8 +14,7 @@ import (
 type kind int
 
 const (
-	nothing  kind = iota // not in the box
-	empty                // a tree of the box's own, writable, gone with it
+	empty    kind = iota // a tree of the box's own, writable, gone with it
 	readOnly             // the host's, read-only
 	writable             // the host's, writable
 	special              // /proc, /dev
@@ -73,16 +72,15 @@ func (l *layout) add(name, why string, from policy.Origin, words ...string) {
 	l.parts = append(l.parts, backends.Part{Name: name, Words: words, Why: why, From: from})
 }
 
-// at returns the tree that a real path is in: the deepest one, and of those
-// with the same root the last.
+// at returns the tree that a real path is in: the last one that contains it,
+// because a mount covers whatever was below it before.
 func (l *layout) at(path string) mount {
-	best := mount{"", nothing}
-	for _, m := range l.mounts {
-		if within(path, m.path) && len(m.path) >= len(best.path) {
-			best = m
+	for i := len(l.mounts) - 1; i >= 0; i-- {
+		if within(path, l.mounts[i].path) {
+			return l.mounts[i]
 		}
 	}
-	return best
+	return mount{}
 }
 
 // visible says whether a real path of the host is in the box.

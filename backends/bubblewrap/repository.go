@@ -95,7 +95,9 @@ func (w *planner) modules(dir string, depth int) {
 			continue
 		}
 		sub := filepath.Join(dir, e.Name())
-		if w.bare(sub) {
+		// A part of one is enough: the rest could be taken away in one launch and
+		// put back in the next.
+		if w.exists(filepath.Join(sub, "config")) || w.exists(filepath.Join(sub, "HEAD")) || w.exists(filepath.Join(sub, "hooks")) {
 			w.repository(sub)
 		} else {
 			w.modules(sub, depth+1)

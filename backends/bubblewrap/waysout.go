@@ -162,7 +162,7 @@ func (w *planner) guardAs(path, why string, hold bool, content *string) {
 		w.finding("ways out", backends.Degraded,
 			fmt.Sprintf("%q is a symlink, which a command in the box can replace (%s)", path, why),
 			"put the file itself there")
-		if real := w.real(path); w.at(real).kind == writable && w.exists(real) {
+		if real, _, err := resolve(w.h, path); err == nil && w.at(real).kind == writable {
 			w.freeze(real, why)
 		}
 	case info.IsDir() && w.vacant(path):
