@@ -43,6 +43,13 @@ func (e *statusError) ExitStatus() int { return e.status }
 
 // Main runs kgate with os.Args and returns its exit status.
 func Main() int {
+	if calledShell(os.Args) {
+		// Before the inner programs: what follows is a command line of somebody's.
+		if err := shell(os.Args[0], os.Args[1:]); err != nil {
+			return report(os.Stderr, err)
+		}
+		return 0
+	}
 	if status, ok := stage(os.Args); ok {
 		return status
 	}
@@ -131,7 +138,7 @@ Start with:
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return &statusError{status: statusUsage, err: fmt.Errorf("%w (see kgate --help)", err)}
 	})
-	root.AddCommand(newInitCommand(), newNetworkCommand(), newDoctorCommand(), newRunCommand(),
+	root.AddCommand(newInitCommand(), newNetworkCommand(), newDoctorCommand(), newRunCommand(), newShellCommand(),
 		newExplainCommand(), newVerifyCommand(), newLogCommand())
 	return root
 }

@@ -21,7 +21,10 @@ func TestMain(m *testing.M) {
 	if status, ok := stage(os.Args); ok {
 		os.Exit(status)
 	}
-	testscript.Main(m, map[string]func(){"kgate": func() { os.Exit(Main()) }})
+	testscript.Main(m, map[string]func(){
+		"kgate":   func() { os.Exit(Main()) },
+		shellName: func() { os.Exit(Main()) },
+	})
 }
 
 // TestScripts runs every scenario as the present user.
