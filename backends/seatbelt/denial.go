@@ -167,7 +167,9 @@ func (w *writer) deniedPrograms() {
 			}
 		}
 	}
-	if len(many) > 0 {
+	if len(many) == 0 {
+		w.finding("programs", backends.Ready, fmt.Sprintf("%d files of denied programs cannot be executed or copied", len(done)), "")
+	} else {
 		w.finding("programs", backends.Degraded,
 			"one file is many programs, so the profile cannot deny it by path: "+strings.Join(many, ", "),
 			"the command line is checked all the same; deny the file's own name to close it for all of them")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"syscall"
 )
@@ -16,7 +15,7 @@ import (
 // box and removes the launch's directory. A Mac has no signal on a parent's
 // death.
 type guard struct {
-	shell *exec.Cmd
+	shell *os.Process
 	say   io.WriteCloser
 }
 
@@ -32,16 +31,21 @@ func watch(group int, dir string) (*guard, error) {
 		return nil, err
 	}
 	defer r.Close()
-	g := &guard{shell: exec.Command("/bin/sh", "-c", guardScript, "kgate-guard", strconv.Itoa(group), dir), say: w}
-	g.shell.Dir = "/"
-	g.shell.Env = []string{"PATH=/usr/bin:/bin"}
-	g.shell.Stdin = r
-	g.shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := g.shell.Start(); err != nil {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	defer null.Close()
+	argv := []string{"sh", "-c", guardScript, "kgate-guard", strconv.Itoa(group), dir}
+	shell, err := os.StartProcess("/bin/sh", argv, &os.ProcAttr{
+		Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{r, null, null}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
 		w.Close()
 		return nil, fmt.Errorf("start the guard of the launch: %w", err)
 	}
-	return g, nil
+	return &guard{shell: shell, say: w}, nil
 }
 
 // dismiss ends the guard.

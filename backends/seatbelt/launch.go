@@ -222,16 +222,20 @@ func write(f backends.File) error {
 }
 
 // clear removes the launch's directory. The command may have taken the rights to
-// its own directories away.
+// its own directories away. They are given back through a root that nothing
+// leads out of: what the command left may still be changing names.
 func clear(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
 	}
-	filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			os.Chmod(p, 0o700)
-		}
-		return nil
-	})
+	if root, err := os.OpenRoot(dir); err == nil {
+		fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
+			if d != nil && d.IsDir() {
+				root.Chmod(p, 0o700)
+			}
+			return nil
+		})
+		root.Close()
+	}
 	return os.RemoveAll(dir)
 }

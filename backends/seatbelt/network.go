@@ -74,12 +74,12 @@ func (w *writer) network() {
 			}
 			if _, err := address("remote", name, h.Port); err != nil {
 				w.finding("network", backends.Blocked,
-					fmt.Sprintf("network restricted to hosts cannot be enforced on macOS; the kernel says of %q: %v", name, err),
+					fmt.Sprintf("network restricted: macOS cannot enforce a list of hosts; the kernel says of %q: %v", name, err),
 					"kgate network off, or kgate network open to give the network box up")
 				return
 			}
 		}
-		w.finding("network", backends.Blocked, "network restricted to hosts cannot be enforced on macOS", "kgate network off")
+		w.finding("network", backends.Blocked, "network restricted: macOS cannot enforce a list of hosts", "kgate network off")
 	default:
 		w.finding("network", backends.Ready, "network off: the profile allows no network operation and no name service", "")
 	}

@@ -77,8 +77,9 @@ func (w *writer) write() {
 	w.policyTrees()
 	w.waysOut()
 	w.denials()
-	w.finding("profile", backends.Ready,
-		fmt.Sprintf("%d rules; writes to the home directory are refused (EPERM), /tmp is closed and TMPDIR is the launch's own", len(w.lines)), "")
+	w.finding("profile", backends.Ready, fmt.Sprintf("%d rules; what none of them allows is denied", len(w.lines)), "")
+	w.finding("home", backends.Ready, "hidden but for what is allowed; a write is refused (EPERM), and so is one to /tmp: TMPDIR is the launch's own", "")
+	w.finding("ways out", backends.Ready, "what tools outside the box act on is read-only and cannot be made", "")
 }
 
 // speakable reports every path that cannot be written into a profile.
