@@ -16,7 +16,8 @@ import (
 // an ordinary user.
 type bench struct {
 	kgate, empty string
-	home, dir    string
+	home         string
+	dir, bare    string // projects: kgate's, and the plain command lines'
 	root         string
 	rounds       int
 	cred         *syscall.Credential
@@ -32,6 +33,7 @@ func newBench(kgate, account string, rounds int) (*bench, error) {
 		empty: filepath.Join(root, "empty"),
 		home:  filepath.Join(root, "home"),
 		dir:   filepath.Join(root, "project"),
+		bare:  filepath.Join(root, "bare"),
 	}
 	if err := b.fill(account); err != nil {
 		b.close()
@@ -41,7 +43,7 @@ func newBench(kgate, account string, rounds int) (*bench, error) {
 }
 
 func (b *bench) fill(account string) error {
-	for _, dir := range []string{b.home, b.dir} {
+	for _, dir := range []string{b.home, b.dir, b.bare} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err
 		}
@@ -69,7 +71,7 @@ func (b *bench) fill(account string) error {
 	uid, _ := strconv.Atoi(u.Uid)
 	gid, _ := strconv.Atoi(u.Gid)
 	b.cred = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	for _, p := range []string{b.root, b.home, b.dir} {
+	for _, p := range []string{b.root, b.home, b.dir, b.bare} {
 		if err := os.Chown(p, uid, gid); err != nil {
 			return err
 		}
@@ -79,10 +81,10 @@ func (b *bench) fill(account string) error {
 
 func (b *bench) close() { os.RemoveAll(b.root) }
 
-// command runs argv in the bench's project, as its user.
-func (b *bench) command(argv ...string) *exec.Cmd {
+// command runs argv in a directory as the bench's user.
+func (b *bench) command(dir string, argv ...string) *exec.Cmd {
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir = b.dir
+	cmd.Dir = dir
 	cmd.Env = []string{"HOME=" + b.home, "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG=C.UTF-8"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: b.cred}
 	return cmd
@@ -91,6 +93,7 @@ func (b *bench) command(argv ...string) *exec.Cmd {
 // plan is one thing to time.
 type plan struct {
 	name string
+	dir  string
 	argv []string
 }
 
@@ -113,7 +116,7 @@ func (b *bench) alternate(plans ...plan) ([]side, error) {
 	for round := -2; round < b.rounds; round++ {
 		for k := range plans {
 			i := (k + round + len(plans)*2) % len(plans)
-			cmd := b.command(plans[i].argv...)
+			cmd := b.command(plans[i].dir, plans[i].argv...)
 			start := time.Now()
 			err := cmd.Run()
 			took := time.Since(start)

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -91,17 +90,18 @@ func (r result) print() {
 }
 
 // launch compares an empty command in the box with the bare bwrap line that
-// explain prints for it: what is left over is kgate's own share.
+// explain prints for it: what is left over is kgate's own share. The bare line
+// runs in a project of its own, because it leaves its mount points behind.
 func launch(b *bench) (result, error) {
-	argv, err := b.explained("--network", "off", "--", "true")
+	argv, err := b.explained(b.bare, "--network", "off", "--", "true")
 	if err != nil {
 		return result{}, err
 	}
 	sides, err := b.alternate(
-		plan{"kgate run --network off -- true", []string{b.kgate, "run", "--network", "off", "--", "true"}},
-		plan{"the bwrap line of explain", argv},
-		plan{"true", []string{"true"}},
-		plan{"an empty Go program", []string{b.empty}},
+		plan{"kgate run --network off -- true", b.dir, []string{b.kgate, "run", "--network", "off", "--", "true"}},
+		plan{"the bwrap line of explain", b.bare, argv},
+		plan{"true", b.dir, []string{"true"}},
+		plan{"an empty Go program", b.dir, []string{b.empty}},
 	)
 	if err != nil {
 		return result{}, err
@@ -109,24 +109,34 @@ func launch(b *bench) (result, error) {
 	return result{Suite: "launch", Sides: sides, Ratio: sides[0].Median / sides[1].Median, Target: 1.6}, nil
 }
 
-// explained is the argument list of the box, from explain's JSON.
-func (b *bench) explained(args ...string) ([]string, error) {
-	cmd := b.command(append([]string{b.kgate, "explain", "--json"}, args...)...)
+// explained is the bwrap line of explain for a launch in a directory, without
+// the words that name descriptors of kgate's own ("--sync-fd @sync").
+func (b *bench) explained(dir string, args ...string) ([]string, error) {
+	cmd := b.command(dir, append([]string{b.kgate, "explain", "--json"}, args...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
 	}
-	var plan struct {
-		Argv []string `json:"argv"`
+	var p struct {
+		Backend string `json:"backend"`
+		Parts   []struct {
+			Words []string `json:"words"`
+		} `json:"parts"`
 	}
-	if err := json.Unmarshal(out, &plan); err != nil {
+	if err := json.Unmarshal(out, &p); err != nil {
 		return nil, fmt.Errorf("read explain's JSON: %w", err)
 	}
-	if len(plan.Argv) == 0 || filepath.Base(plan.Argv[0]) != "bwrap" {
-		return nil, fmt.Errorf("explain's argv does not start with bwrap: %q", plan.Argv)
+	if p.Backend != "bubblewrap" {
+		return nil, fmt.Errorf("explain's backend is %q", p.Backend)
 	}
-	return plan.Argv, nil
+	argv := []string{"bwrap"}
+	for _, part := range p.Parts {
+		if !slices.ContainsFunc(part.Words, func(w string) bool { return strings.HasPrefix(w, "@") }) {
+			argv = append(argv, part.Words...)
+		}
+	}
+	return argv, nil
 }
 
 func build(out, pkg string) error {
