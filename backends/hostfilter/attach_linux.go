@@ -200,7 +200,11 @@ func (f *Filter) listen(in *os.File, w io.Writer, ready chan<- error) {
 				continue
 			}
 			said[e] = true
-			fmt.Fprintf(w, "kgate: refused %s: %s\n", quote(e.Name), quote(e.Text))
+			if e.Name == "" {
+				fmt.Fprintf(w, "kgate: host filter: %s\n", quote(e.Text))
+			} else {
+				fmt.Fprintf(w, "kgate: refused %s: %s\n", quote(e.Name), quote(e.Text))
+			}
 		}
 	}
 	<-f.gate.gone

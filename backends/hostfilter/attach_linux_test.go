@@ -116,6 +116,7 @@ type scene struct {
 }
 
 func TestScenes(t *testing.T) {
+	needLab(t)
 	for _, s := range scenes() {
 		t.Run(s.name, func(t *testing.T) {
 			for _, root := range []bool{false, true} {

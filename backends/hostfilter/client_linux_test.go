@@ -29,13 +29,13 @@ func clientMain(steps []string) int {
 		switch f[0] {
 		case "tcp", "tcp6": // ADDR
 			var c net.Conn
-			if c, err = net.DialTimeout("tcp", f[1], 3*time.Second); err == nil {
+			if c, err = net.DialTimeout("tcp", f[1], 1500*time.Millisecond); err == nil {
 				c.SetDeadline(time.Now().Add(3 * time.Second))
 				got, err = bufio.NewReader(c).ReadString('\n')
 				c.Close()
 			}
 		case "hold": // ADDR: connect and keep
-			if held, err = net.DialTimeout("tcp", f[1], 3*time.Second); err == nil {
+			if held, err = net.DialTimeout("tcp", f[1], 1500*time.Millisecond); err == nil {
 				got, err = bufio.NewReader(held).ReadString('\n')
 			}
 		case "held": // is it alive?
@@ -82,7 +82,7 @@ func clientMain(steps []string) int {
 				}
 			}()
 			var c net.Conn
-			if c, err = net.DialTimeout("tcp", f[1], 3*time.Second); err == nil {
+			if c, err = net.DialTimeout("tcp", f[1], 1500*time.Millisecond); err == nil {
 				got, err = bufio.NewReader(c).ReadString('\n')
 				c.Close()
 			}

@@ -17,6 +17,7 @@ import (
 
 // Measured with HOSTFILTER_COST=N launches of each kind, alternating.
 func TestCost(t *testing.T) {
+	needLab(t)
 	n, _ := strconv.Atoi(os.Getenv("HOSTFILTER_COST"))
 	if n == 0 {
 		t.Skip("HOSTFILTER_COST is not set")
@@ -86,6 +87,7 @@ func TestCost(t *testing.T) {
 
 // A download of 256 MiB through the filter and without one, in turn.
 func TestThroughput(t *testing.T) {
+	needLab(t)
 	n, _ := strconv.Atoi(os.Getenv("HOSTFILTER_COST"))
 	if n == 0 {
 		t.Skip("HOSTFILTER_COST is not set")
@@ -112,6 +114,7 @@ func TestThroughput(t *testing.T) {
 
 // Many launches at once are all right and leave nothing.
 func TestManyAtOnce(t *testing.T) {
+	needLab(t)
 	answers(t, zone(abZone...))
 	const many = 20
 	var wg sync.WaitGroup

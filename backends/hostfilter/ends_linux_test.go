@@ -68,6 +68,7 @@ func nothingLeft(t testing.TB) {
 
 // A launch that cannot be filtered does not run, says why, and leaves nothing.
 func TestNoFilterNoCommand(t *testing.T) {
+	needLab(t)
 	good := FindTools()
 	with := func(f func(*Tools)) Tools {
 		c := good
@@ -164,6 +165,7 @@ func TestNoFilterNoCommand(t *testing.T) {
 
 // Whatever of the tools can be missing or odd without harm.
 func TestOtherTools(t *testing.T) {
+	needLab(t)
 	good := FindTools()
 	legacy, legacy6 := find("iptables-legacy-restore", systemDirs), find("ip6tables-legacy-restore", systemDirs)
 	if legacy == "" || legacy6 == "" {
@@ -204,6 +206,7 @@ func TestOtherTools(t *testing.T) {
 // A helper that dies while the command runs closes what it opened, and kgate
 // hears of it.
 func TestHelperDies(t *testing.T) {
+	needLab(t)
 	tests := []struct {
 		name, victim string
 		want         []string // in the command's output
@@ -264,13 +267,14 @@ func killOne(part string) bool {
 // SIGKILL of kgate or of a helper at any moment: nothing unlisted gets out, no
 // process stays.
 func TestKilledAtAnyMoment(t *testing.T) {
+	needLab(t)
 	answers(t, zone(abZone...))
 	began := time.Now()
 	if r := launch(t, false, launchOrders{Config: Config{Hosts: hosts(t, "allowed.test")}}, "udp "+webAddr+":9000 here"); r.code != 0 {
 		t.Fatal(r.errs)
 	}
 	whole := time.Since(began)
-	const rounds = 12
+	const rounds = 8
 	for _, victim := range []string{" launch ", "slirp4netns ", GateName, "bwrap "} {
 		for i := range rounds {
 			cmd := launchCommand(t, false, launchOrders{Config: Config{Hosts: hosts(t, "allowed.test")},
@@ -312,6 +316,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 }
 
 func TestProbe(t *testing.T) {
+	needLab(t)
 	answers(t, zone(abZone...))
 	bwrap, err := exec.LookPath("bwrap")
 	if err != nil {

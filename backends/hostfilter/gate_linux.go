@@ -166,13 +166,15 @@ func (g *gate) setUp(tap, gone <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	g.table.filters = filters
 	g.events <- event{Kind: eventRules}
-	if len(g.names.list.names) > 0 {
-		for _, f := range filters {
+	for family, f := range filters {
+		if n, err := newNFT(family); err == nil {
+			filters[family] = n
+		} else if len(g.names.list.names) > 0 {
 			f.(*restorer).prepare()
 		}
 	}
+	g.table.filters = filters
 	select {
 	case <-tap:
 	case <-gone:

@@ -54,17 +54,33 @@ func TestMain(m *testing.M) {
 		}
 	}
 	if os.Getenv("HOSTFILTER_LAB") == "" {
-		os.Exit(enterMachine())
+		if err := enterMachine(); err != nil {
+			theLab.lacks = err
+			os.Exit(m.Run())
+		}
 	}
-	if err := theLab.set(); err != nil {
-		fmt.Fprintln(os.Stderr, "set up the lab:", err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
+	theLab.lacks = theLab.set()
+	code := m.Run()
+	os.RemoveAll(theLab.dir)
+	os.Exit(code)
 }
 
-// enterMachine starts this program again in namespaces of its own.
-func enterMachine() int {
+// needLab skips a test where the lab cannot be made, or fails it where
+// KGATE_MUST says that it must be.
+func needLab(t testing.TB) {
+	t.Helper()
+	if theLab.lacks == nil {
+		return
+	}
+	if must := strings.Split(os.Getenv("KGATE_MUST"), ","); slices.Contains(must, "hostfilter") {
+		t.Fatalf("KGATE_MUST says hostfilter: %v", theLab.lacks)
+	}
+	t.Skipf("the lab cannot be made here: %v", theLab.lacks)
+}
+
+// enterMachine starts this program again in namespaces of its own, and exits
+// with its status. It returns an error if there can be none.
+func enterMachine() error {
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -76,18 +92,21 @@ func enterMachine() int {
 		Pdeathsig:   syscall.SIGKILL,
 	}
 	runtime.LockOSThread()
-	if err := cmd.Run(); err != nil {
-		if code := cmd.ProcessState.ExitCode(); code > 0 {
-			return code
-		}
-		// Without user namespaces the kernel's part of the tests proves nothing.
-		fmt.Fprintln(os.Stderr, "make the machine's namespaces:", err)
-		return 1
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("make the machine's namespaces: %w", err)
 	}
-	return 0
+	cmd.Wait()
+	code := cmd.ProcessState.ExitCode()
+	if code < 0 {
+		fmt.Fprintln(os.Stderr, "the machine ended:", cmd.ProcessState)
+		code = 1
+	}
+	os.Exit(code)
+	return nil
 }
 
 type lab struct {
+	lacks    error // why there is none
 	dir      string
 	do       chan func() // runs on the internet's thread
 	mu       sync.Mutex
@@ -99,6 +118,11 @@ type lab struct {
 var theLab lab
 
 func (l *lab) set() error {
+	for _, tool := range []string{"bwrap", "slirp4netns", "nsenter"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return err
+		}
+	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}

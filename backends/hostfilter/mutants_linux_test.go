@@ -54,6 +54,7 @@ var killers = map[string]string{
 }
 
 func TestEachRuleIsNeeded(t *testing.T) {
+	needLab(t)
 	all := Rules(Config{IPv6: true, Hosts: hosts(t, "203.0.113.20:80")})
 	for _, r := range all {
 		t.Run(r.Name, func(t *testing.T) {

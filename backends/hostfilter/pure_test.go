@@ -171,8 +171,11 @@ type recorder struct {
 	err error
 }
 
-func (r *recorder) change(text string) error {
-	r.log = append(r.log, strings.Split(strings.TrimSpace(text), "\n")...)
+func (r *recorder) open(ks []key) error  { return r.add("-A", ks) }
+func (r *recorder) close(ks []key) error { return r.add("-D", ks) }
+
+func (r *recorder) add(op string, ks []key) error {
+	r.log = append(r.log, strings.Split(strings.TrimSpace(changeText(op, ks)), "\n")...)
 	return r.err
 }
 

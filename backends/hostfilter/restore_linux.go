@@ -45,8 +45,9 @@ func newRestorer(progs []string, text string) (*restorer, error) {
 	return nil, errors.New(strings.Join(errs, "; "))
 }
 
-// change adds to the rules without flushing what is there.
-func (r *restorer) change(text string) error { return r.run(text, true) }
+// open adds rules that accept packets to the addresses; close takes them away.
+func (r *restorer) open(ks []key) error  { return r.run(changeText("-A", ks), true) }
+func (r *restorer) close(ks []key) error { return r.run(changeText("-D", ks), true) }
 
 // prepare starts the next change's program ahead of need.
 func (r *restorer) prepare() {

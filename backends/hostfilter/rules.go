@@ -169,10 +169,12 @@ func (k key) spec() string {
 // message must fit its socket's send buffer: 1,000 rules do not.
 const batch = 250
 
-// restoreText is what iptables-restore reads for one family.
+// restoreText is what iptables-restore reads for one family. A program that
+// fails at the second table has left no half of the filter behind, which the
+// next one's would be added to: the first table's rules harm nobody twice.
 func restoreText(rules []Rule, f int) string {
 	var b strings.Builder
-	for _, table := range []string{"filter", "nat"} {
+	for _, table := range []string{"nat", "filter"} {
 		var lines []string
 		for _, r := range rules {
 			if r.Family == f && r.Table == table {
@@ -215,7 +217,7 @@ func Text(c Config) string {
 	rules := Rules(c)
 	for _, f := range []int{4, 6} {
 		fmt.Fprintf(&b, "# %s\n", [...]string{4: "iptables-restore", 6: "ip6tables-restore"}[f])
-		for _, table := range []string{"filter", "nat"} {
+		for _, table := range []string{"nat", "filter"} {
 			first := true
 			for _, r := range rules {
 				if r.Family != f || r.Table != table {

@@ -10,8 +10,11 @@ import (
 // limit is how many addresses names may hold open at once.
 const limit = 4096
 
-// changer changes the packet filter of one family: "-A" and "-D" lines.
-type changer interface{ change(text string) error }
+// changer changes the packet filter of one family.
+type changer interface {
+	open([]key) error
+	close([]key) error
+}
 
 // table is the addresses that names have opened. All changes to the filter go
 // through its one goroutine, which does whatever has come together in one
@@ -116,7 +119,7 @@ func (t *table) serve(requests []openRequest) {
 	if len(t.until)+len(fresh) > limit {
 		err = fmt.Errorf("more than %d addresses are open at once", limit)
 	} else {
-		err = t.change("-A", fresh)
+		err = t.change(fresh, changer.open)
 	}
 	for _, r := range requests {
 		if err == nil {
@@ -140,7 +143,7 @@ func (t *table) sweep() error {
 			over = append(over, k)
 		}
 	}
-	if err := t.change("-D", over); err != nil {
+	if err := t.change(over, changer.close); err != nil {
 		return err
 	}
 	for _, k := range over {
@@ -149,7 +152,7 @@ func (t *table) sweep() error {
 	return nil
 }
 
-func (t *table) change(op string, ks []key) error {
+func (t *table) change(ks []key, do func(changer, []key) error) error {
 	for _, f := range []int{4, 6} {
 		var mine []key
 		for _, k := range ks {
@@ -164,7 +167,7 @@ func (t *table) change(op string, ks []key) error {
 		if t.filters[f] == nil {
 			return fmt.Errorf("no filter for IPv%d", f)
 		}
-		if err := t.filters[f].change(changeText(op, mine)); err != nil {
+		if err := do(t.filters[f], mine); err != nil {
 			return err
 		}
 	}
