@@ -169,6 +169,7 @@ func Run(r Request, b backends.Backend, in, out, errs *os.File) (int, error) {
 	}
 	status, err := l.relay(in, out, errs)
 	if err != nil {
+		err = placed(err, r.Env)
 		// The launch line is already written; this one says that it came to nothing.
 		return 0, errors.Join(err, l.record(audit.Block, err.Error()))
 	}
@@ -209,7 +210,28 @@ func (l *Launch) record(kind, reason string) error {
 		l.Masks, _ = mask.Compile(nil, nil)
 	}
 	o.Mask = l.Masks.String
+	if l.Policy != nil {
+		o.Copies = copies(l.Policy)
+	}
+	if r.Verbose != nil {
+		o.Warn = func(err error) { fmt.Fprintf(r.Verbose, "kgate: %v\n", err) }
+	}
 	return audit.Open(audit.File(home), o).Append(e)
+}
+
+// copies are the collectors that get each line beside the file.
+func copies(p *policy.Policy) []audit.Sink {
+	var sinks []audit.Sink
+	if p.Journald.Value {
+		sinks = append(sinks, audit.Journald())
+	}
+	if p.Syslog.Text != "" {
+		// The address was checked when the file was read.
+		if network, address, err := policy.SyslogAddress(p.Syslog.Text); err == nil {
+			sinks = append(sinks, audit.Syslog(network, address))
+		}
+	}
+	return sinks
 }
 
 // flags are the one-shot exceptions as they were typed.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -29,6 +31,9 @@ type document struct {
 	maskEnv      []Word
 	envPass      []Word
 	envDrop      []Word
+
+	journald *Flag
+	syslog   *Word
 }
 
 // reader checks one file. Every method either fills its document or returns a
@@ -178,8 +183,13 @@ func (r *reader) top(k, v *yaml.Node, key string) error {
 		return r.section(k, v, key, r.mask)
 	case "env":
 		return r.section(k, v, key, r.env)
+	case "log":
+		if r.kind == FromProject {
+			return r.wider(k, key)
+		}
+		return r.section(k, v, key, r.log)
 	}
-	return r.unknown(k, key, "version, network, ipv6, allow, deny, drop, mask, env")
+	return r.unknown(k, key, "version, network, ipv6, allow, deny, drop, mask, env, log")
 }
 
 func (r *reader) section(k, v *yaml.Node, key string, each func(k, v *yaml.Node, key string) error) error {
@@ -276,6 +286,45 @@ func (r *reader) env(k, v *yaml.Node, key string) (err error) {
 		return r.unknown(k, key, "pass, drop")
 	}
 	return err
+}
+
+// log is where copies of the audit log's lines go, beside the file.
+func (r *reader) log(k, v *yaml.Node, key string) (err error) {
+	switch key {
+	case "log.journald":
+		r.doc.journald, err = r.boolean(v, key)
+	case "log.syslog":
+		var text string
+		if text, err = r.text(v, key); err != nil {
+			return err
+		}
+		if _, _, err := SyslogAddress(text); err != nil {
+			return r.bad(v, key, err.Error(), "write local, or udp://HOST:PORT, tcp://HOST:PORT, unixgram:///PATH")
+		}
+		r.doc.syslog = &Word{Text: text, From: r.origin(v, key)}
+	default:
+		return r.unknown(k, key, "journald, syslog")
+	}
+	return err
+}
+
+// SyslogAddress splits log.syslog into a network and an address as package net
+// names them: both are "" for "local", the machine's own daemon.
+func SyslogAddress(s string) (network, address string, err error) {
+	if s == "local" {
+		return "", "", nil
+	}
+	network, address, ok := strings.Cut(s, "://")
+	switch {
+	case !ok || address == "":
+	case network == "udp" || network == "tcp":
+		if host, port, err := net.SplitHostPort(address); err == nil && host != "" && port != "" {
+			return network, address, nil
+		}
+	case (network == "unix" || network == "unixgram") && strings.HasPrefix(address, "/"):
+		return network, address, nil
+	}
+	return "", "", fmt.Errorf("%q is not a collector's address", s)
 }
 
 func (r *reader) wider(n *yaml.Node, key string) error {

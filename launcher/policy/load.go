@@ -96,6 +96,12 @@ func (p *Policy) applyUser(d *document) {
 	p.addPaths(d.paths)
 	p.addDenials(d)
 	p.EnvPass = addWords(p.EnvPass, d.envPass)
+	if d.journald != nil {
+		p.Journald = *d.journald
+	}
+	if d.syslog != nil {
+		p.Syslog = *d.syslog
+	}
 }
 
 func (p *Policy) applyProject(d *document) error {

@@ -132,6 +132,9 @@ type Policy struct {
 	MaskPrefixes []Word
 	MaskEnv      []Word // names of variables whose values are masked
 
+	Journald Flag // log.journald: copies of the audit log's lines go to the journal
+	Syslog   Word // log.syslog: copies go there too, see SyslogAddress; "" when not
+
 	EnvPass []Word // patterns; a name that matches Pass is kept although it matches Drop
 	EnvDrop []Word // patterns, shell-style, matched against the whole name
 }
