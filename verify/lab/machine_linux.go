@@ -140,7 +140,6 @@ func (m *machine) answer(r request, files []*os.File) (reply, error) {
 		return reply{}, nil
 	case "start":
 		id, err := m.jobs.start(r, files)
-		m.watch.hurry()
 		return reply{Job: id}, err
 	case "wait":
 		status, err := m.jobs.wait(r.Job)

@@ -36,7 +36,6 @@ type watch struct {
 	pids    map[string]bool // of the last scan
 
 	known map[uint64]bool // namespaces that are no boxes
-	wake  chan struct{}
 	outer *tap
 	sock  *net.UDPConn // sends markers
 	marks int
@@ -51,7 +50,7 @@ type tap struct {
 }
 
 func newWatch(internet *os.File) (*watch, error) {
-	w := &watch{taps: map[uint64]*tap{}, known: map[uint64]bool{}, wake: make(chan struct{}, 1)}
+	w := &watch{taps: map[uint64]*tap{}, known: map[uint64]bool{}}
 	// Not /proc/self: that is the first thread, which may be one that went elsewhere.
 	for _, name := range []string{"/proc/thread-self/ns/net", fmt.Sprintf("/proc/self/fd/%d", internet.Fd())} {
 		ino, err := inode(name)
@@ -116,32 +115,44 @@ func (w *watch) incomplete(why string) {
 	w.lost = why
 }
 
-// hurry makes the next look happen at once.
-func (w *watch) hurry() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
+// look finds new network namespaces among those of the processes. A box has its
+// namespace several milliseconds before it has an interface. Most of the time no
+// process was born since the last look, and a look costs next to nothing.
+func (w *watch) look() {
+	var full time.Time
+	newest, born, busy := newborn{}, uint64(0), false
+	for {
+		last := newest.pid()
+		switch {
+		case time.Since(full) > 50*time.Millisecond && (busy || last != born):
+			full = time.Now()
+			busy = w.scan(true)
+		case last != born:
+			busy = w.scan(false)
+		}
+		born = last
+		time.Sleep(2 * time.Millisecond)
 	}
 }
 
-// look finds new network namespaces among those of the processes. A box has its
-// namespace several milliseconds before it has an interface.
-func (w *watch) look() {
-	var last time.Time
-	for {
-		all := time.Since(last) > 50*time.Millisecond
-		if all {
-			last = time.Now()
-		}
-		step := 20 * time.Millisecond
-		if w.scan(all) {
-			step = 2 * time.Millisecond
-		}
-		select {
-		case <-w.wake:
-		case <-time.After(step):
-		}
+// newborn tells when a process was born on the machine.
+type newborn struct{ file *os.File }
+
+// pid returns the number that the last process got, or 0. The kernel says so in
+// the last field of /proc/loadavg, for the namespace of whoever reads it: see
+// proc_loadavg(5).
+func (n *newborn) pid() uint64 {
+	if n.file == nil {
+		n.file, _ = os.Open("/proc/loadavg")
 	}
+	var buf [128]byte
+	size, _ := n.file.ReadAt(buf[:], 0)
+	fields := strings.Fields(string(buf[:size]))
+	if len(fields) == 0 {
+		return uint64(time.Now().UnixNano()) // not known: take it that there was one
+	}
+	pid, _ := strconv.ParseUint(fields[len(fields)-1], 10, 64)
+	return pid
 }
 
 // scan starts captures in new namespaces and tells whether anything but this
