@@ -183,6 +183,7 @@ func (i *inspector) denied(name string) (policy.Word, bool) {
 	if at := strings.LastIndexByte(name, '/'); at >= 0 {
 		base = name[at+1:]
 	}
+	base = strings.TrimPrefix(base, "=") // zsh: =curl is where curl is
 	for _, w := range i.o.Denied {
 		if w.Text == base || w.Text == name {
 			return w, true

@@ -43,74 +43,6 @@ func quotedWord(w *syntax.Word) bool {
 	return false
 }
 
-// build is a list of fields in the making. The last one's text is kept apart,
-// because a word may have very many parts.
-type build struct {
-	done          []field
-	cur           field
-	text, pattern []byte
-	open          bool
-}
-
-func (b *build) add(f field) {
-	if !b.open {
-		b.open, b.cur = true, field{sure: true}
-	}
-	if f.glob && !b.cur.glob {
-		b.pattern, b.cur.glob = []byte(escapeGlob(string(b.text))), true
-	}
-	if b.cur.glob {
-		if f.glob {
-			b.pattern = append(b.pattern, f.pattern...)
-		} else {
-			b.pattern = append(b.pattern, escapeGlob(f.text)...)
-		}
-	}
-	if len(b.text)+len(f.text) > maxText {
-		b.text, f = b.text[:0:0], unknown
-	}
-	b.text = append(b.text, f.text...)
-	b.cur.sure = b.cur.sure && f.sure
-	if f.proc != nil {
-		b.cur.proc = f.proc
-	}
-}
-
-// last is the field that is open.
-func (b *build) last() field {
-	f := b.cur
-	f.text, f.pattern = string(b.text), string(b.pattern)
-	return f
-}
-
-func (b *build) close() {
-	if b.open && len(b.done) < maxFields {
-		b.done = append(b.done[:len(b.done):len(b.done)], b.last())
-	}
-	*b = build{done: b.done}
-}
-
-// branch is a copy that can go on by itself.
-func (b build) branch() build {
-	b.text = b.text[:len(b.text):len(b.text)]
-	b.pattern = b.pattern[:len(b.pattern):len(b.pattern)]
-	return b
-}
-
-func escapeGlob(s string) string {
-	if !strings.ContainsAny(s, `*?[\`) {
-		return s
-	}
-	var b strings.Builder
-	for n := 0; n < len(s); n++ {
-		if strings.IndexByte(`*?[\`, s[n]) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(s[n])
-	}
-	return b.String()
-}
-
 // lines are the possible command lines of words; over says that there were too
 // many to list.
 func (w *walker) lines(args []*syntax.Word) (lines [][]field, over bool) {
@@ -218,33 +150,6 @@ func (w *walker) parts(states []build, parts []syntax.WordPart, quoted bool) []b
 	return states
 }
 
-// each appends alternatives to each state, or a hole when that would be too many.
-func each(states []build, vs [][]field) []build {
-	if len(vs) == 1 && len(vs[0]) == 1 {
-		for n := range states {
-			states[n].add(vs[0][0])
-		}
-		return states
-	}
-	if len(states)*len(vs) > maxVariants {
-		vs = [][]field{{unknown}}
-	}
-	next := make([]build, 0, len(states)*len(vs))
-	for _, s := range states {
-		for _, v := range vs {
-			b := s.branch()
-			for n, f := range v {
-				if n > 0 {
-					b.close()
-				}
-				b.add(f)
-			}
-			next = append(next, b)
-		}
-	}
-	return next
-}
-
 func (w *walker) part(states []build, p syntax.WordPart, quoted bool) []build {
 	one := func(f field) []build { return each(states, [][]field{{f}}) }
 	switch p := p.(type) {
@@ -269,13 +174,13 @@ func (w *walker) part(states []build, p syntax.WordPart, quoted bool) []build {
 		if quoted {
 			return each(states, vs)
 		}
-		return split(states, vs)
+		return split(states, w.cut(vs))
 	case *syntax.CmdSubst:
 		f := w.printed(p.Stmts)
 		if quoted {
 			return one(f)
 		}
-		return split(states, [][]field{{f}})
+		return split(states, w.cut([][]field{{f}}))
 	case *syntax.ProcSubst:
 		in := w.output(p.Stmts)
 		f := unknown
@@ -306,48 +211,20 @@ func listed(e *syntax.ParamExp) bool {
 	return ok && index.Lit() == "@"
 }
 
-// split appends values that the shell splits at blanks.
-func split(states []build, vs [][]field) []build {
-	if len(states)*len(vs) > maxVariants {
-		vs = [][]field{{unknown}}
+// cut takes back what is known of values where the text sets IFS: they may be
+// split elsewhere than at blanks.
+func (w *walker) cut(vs [][]field) [][]field {
+	if v, _ := w.c.scope.find("IFS"); v == nil {
+		return vs
 	}
-	next := make([]build, 0, len(states)*max(1, len(vs)))
-	for _, s := range states {
-		for _, v := range vs {
-			b := s.branch()
-			for n, f := range v {
-				if n > 0 {
-					b.close()
-				}
-				b.split(f)
+	for _, v := range vs {
+		for _, f := range v {
+			if strings.Trim(f.text, " \t\n_-./abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
+				return [][]field{{unknown}}
 			}
-			next = append(next, b)
 		}
 	}
-	return next
-}
-
-func (b *build) split(f field) {
-	text := f.text
-	for text != "" {
-		at := strings.IndexAny(text, " \t\n")
-		piece := text
-		if at >= 0 {
-			piece, text = text[:at], text[at+1:]
-		} else {
-			text = ""
-		}
-		if piece != "" {
-			p := field{text: piece, sure: f.sure || !holed(piece), proc: f.proc}
-			if p.sure && hasGlob(piece) {
-				p.glob, p.pattern = true, piece
-			}
-			b.add(p)
-		}
-		if at >= 0 {
-			b.close()
-		}
-	}
+	return vs
 }
 
 func hasGlob(s string) bool {
