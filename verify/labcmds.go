@@ -86,6 +86,7 @@ func (s *script) labUp(args []string) error {
 	}
 	s.mu.Lock()
 	s.lab = l
+	s.labs++
 	s.mu.Unlock()
 	return nil
 }
@@ -98,7 +99,11 @@ func (s *script) labDown() error {
 	}
 	if s.opts.Pcap != "" {
 		for _, link := range []string{"box", "outer"} {
-			file := filepath.Join(s.opts.Pcap, s.name+"-"+link+".pcap")
+			name := s.name + "-" + link
+			if s.labs > 1 {
+				name += fmt.Sprintf("-%d", s.labs)
+			}
+			file := filepath.Join(s.opts.Pcap, name+".pcap")
 			n, err := l.Pcap(link, file)
 			if err != nil {
 				s.evidence("no pcap of %s: %v", link, err)

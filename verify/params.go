@@ -58,8 +58,9 @@ type script struct {
 	except []string
 	roots  []string
 
-	lab *lab.Lab
-	env []string // the names of the variables it started with and sets later
+	lab  *lab.Lab
+	labs int      // how many there have been
+	env  []string // the names of the variables it started with and sets later
 }
 
 type scriptKey struct{}
