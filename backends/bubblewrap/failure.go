@@ -130,6 +130,8 @@ type refusal struct {
 var refusals = []refusal{
 	{[]string{"setting up uid map", "ermission denied"},
 		"user namespaces are restricted, by AppArmor's rule for programs without a profile on most systems", mendAppArmor},
+	{[]string{"setting up uid map", "peration not permitted"},
+		"user ids cannot be mapped in a namespace: kgate runs in a box already that has none to give", "start kgate outside that box"},
 	{[]string{"loopback: Failed RTM_NEWADDR"},
 		"a user namespace gets no privileges over its network, as AppArmor's rule for programs without a profile has it", mendAppArmor},
 	{[]string{"ENOSPC"}, "this user may make no (more) namespaces: user.max_user_namespaces or another limit of its kind is reached or 0", mendMax},
