@@ -242,6 +242,32 @@ func TestBoundedTime(t *testing.T) {
 	}
 }
 
+// TestLongText compares the inspection of 128 KiB with parsing alone, which
+// cannot be spared: a busy machine slows both. The benchmark has the figures
+// behind the promise of 20 ms.
+func TestLongText(t *testing.T) {
+	p := newPlace(t, "curl", "wget", "nc", "ssh")
+	for name, text := range map[string]string{"realistic": realistic(), "echo": strings.Repeat("echo hello; ", 10_900)} {
+		parse, whole := time.Hour, time.Hour
+		for range 10 {
+			began := used()
+			if _, err := new(inspector).parse(text, shellLanguage("sh")); err != nil {
+				t.Fatal(err)
+			}
+			parse = min(parse, used()-began)
+			began = used()
+			if err := Inspect([]string{"sh", "-c", text}, p.o); err != nil {
+				t.Fatal(err)
+			}
+			whole = min(whole, used()-began)
+		}
+		t.Logf("%s: %d KiB in %v, of which parsing %v", name, len(text)>>10, whole, parse)
+		if whole > 4*parse || whole > 100*time.Millisecond {
+			t.Errorf("%s: %d KiB took %v, parsing alone %v", name, len(text)>>10, whole, parse)
+		}
+	}
+}
+
 // used is the processor time of this process.
 func used() time.Duration {
 	var u syscall.Rusage

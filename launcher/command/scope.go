@@ -144,6 +144,8 @@ func (s *scope) collect(list []*syntax.Stmt) {
 
 func (s *scope) visit(n syntax.Node) bool {
 	switch n := n.(type) {
+	case *syntax.Word:
+		return !plain(n)
 	case *syntax.BinaryCmd:
 		// Without recursion on the left side, where chains grow.
 		for {

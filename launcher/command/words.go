@@ -6,11 +6,22 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// plain reports whether a word holds nothing to look into.
-func plain(w *syntax.Word) bool {
-	for _, p := range w.Parts {
-		switch p.(type) {
+// plain reports whether a word holds nothing to look into: no substitution, and
+// no expansion that may hold one or set a variable.
+func plain(w *syntax.Word) bool { return plainParts(w.Parts) }
+
+func plainParts(parts []syntax.WordPart) bool {
+	for _, p := range parts {
+		switch p := p.(type) {
 		case *syntax.Lit, *syntax.SglQuoted:
+		case *syntax.DblQuoted:
+			if !plainParts(p.Parts) {
+				return false
+			}
+		case *syntax.ParamExp:
+			if !p.Short && (p.Exp != nil || p.Repl != nil || p.Slice != nil || p.NestedParam != nil) || p.Index != nil {
+				return false
+			}
 		default:
 			return false
 		}

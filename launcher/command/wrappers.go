@@ -17,7 +17,7 @@ func handler(base string) handlerFunc {
 	if strings.HasPrefix(base, "ld-linux") || strings.HasPrefix(base, "ld-musl") || strings.HasPrefix(base, "ld64.so") || strings.HasPrefix(base, "ld.so") {
 		return loader
 	}
-	// python3.12, perl5.36.0, lua5.4, vim.basic is not one of them
+	// python3.12, perl5.36.0, lua5.4
 	if short := strings.TrimRight(base, "0123456789.-"); short != base && short != "" {
 		return named(short)
 	}
@@ -107,10 +107,8 @@ func wrapperSpec(base string) (spec, bool) {
 	case "nohup", "setsid", "eatmydata", "catchsegv", "torsocks", "tsocks", "ccache", "sccache", "distcc", "nocache", "unbuffer", "firejail",
 		"setarch", "linux32", "linux64", "i386", "x86_64", "valgrind", "catatonit", "pkexec":
 		return spec{"", "user", 0, ""}, true
-	case "caffeinate":
-		return spec{"tw", "", 0, ""}, true
-	case "tini", "dumb-init":
-		return spec{"per", "rewrite", 0, ""}, true
+	case "caffeinate", "tini", "dumb-init":
+		return spec{"twper", "rewrite", 0, ""}, true
 	case "fakeroot":
 		return spec{"lsib", "lib faked", 0, ""}, true
 	case "dbus-run-session":
@@ -381,8 +379,7 @@ func flockCommand(i *inspector, c setting, words []field) error {
 	if len(rest) < 2 {
 		return nil
 	}
-	rest = rest[1:]
-	if (rest[0].text == "-c" || rest[0].text == "--command") && len(rest) > 1 {
+	if rest = rest[1:]; (rest[0].text == "-c" || rest[0].text == "--command") && len(rest) > 1 {
 		return i.shellText(c, rest[1].text, []field{known("sh")}, syntax.LangBash)
 	}
 	if rest[0].text == "--" {
