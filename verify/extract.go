@@ -34,6 +34,13 @@ type Scenario struct {
 	Name   string
 	Title  string   // its first comment
 	Proves []string // the rows of doctor it proves; none: not a scenario of kgate verify
+	OS     string   // the only system it can say anything about, as GOOS names it; "": any
+}
+
+// onlyOn are the first words of scripts that are about one system.
+var onlyOn = map[string]string{
+	"[!darwin] skip": "darwin", "[!linux] skip": "linux",
+	"[!userns] skip": "linux", "[!hostfilter] skip": "linux", "[!lab] skip": "linux",
 }
 
 // Describe reads the head of a script.
@@ -42,6 +49,11 @@ func Describe(name string, text []byte) Scenario {
 	for _, line := range strings.Split(string(text), "\n") {
 		comment, ok := strings.CutPrefix(line, "# ")
 		if !ok {
+			for condition, os := range onlyOn {
+				if strings.HasPrefix(line, condition) {
+					s.OS = os
+				}
+			}
 			break
 		}
 		if rows, ok := strings.CutPrefix(comment, "proves: "); ok {

@@ -28,7 +28,7 @@ func labCommands() map[string]command {
 	}
 }
 
-const usageLab = "lab up [upstream=ADDR] | dns NAME ANSWER... | dns-stop | dns-go | mark | down"
+const usageLab = "lab up [upstream=ADDR] | dns NAME ANSWER... | dns-stop | dns-go | unfilter | mark | down"
 
 func cmdLab(ts *testscript.TestScript, neg bool, args []string) {
 	never(ts, neg, "lab")
@@ -48,6 +48,8 @@ func cmdLab(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(l.Silence(true))
 	case args[0] == "dns-go" && len(args) == 1:
 		ts.Check(l.Silence(false))
+	case args[0] == "unfilter" && len(args) == 1:
+		ts.Check(l.Unfilter())
 	case args[0] == "mark" && len(args) == 1:
 		ts.Check(l.Mark())
 	case args[0] == "down" && len(args) == 1:

@@ -73,7 +73,6 @@ type Row struct {
 // Categories of scripts, by the start of their names.
 const (
 	escapePrefix = "escape-" // attacks, run on request
-	darwinPrefix = "darwin-" // about the box of macOS
 )
 
 // Scenarios lists what Run would run, in order.
@@ -116,7 +115,7 @@ func (c *Config) wants(s Scenario) bool {
 	switch {
 	case len(c.Only) > 0:
 		return slices.Contains(c.Only, s.Name)
-	case strings.HasPrefix(s.Name, darwinPrefix) && runtime.GOOS != "darwin":
+	case s.OS != "" && s.OS != runtime.GOOS:
 		return false
 	case strings.HasPrefix(s.Name, escapePrefix):
 		return c.Escape

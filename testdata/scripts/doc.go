@@ -100,6 +100,8 @@
 //	lab dns NAME ANSWER     script an answer while it runs (see lab.Zone)
 //	lab dns-stop            the name servers fall silent
 //	lab dns-go              and speak again
+//	lab unfilter            takes the packet filter out of the boxes that are there, from
+//	                        outside, to see what holds without it
 //	lab down                ends it; otherwise it ends with the script
 //
 //	bare [-6] CMD [ARG...]  status 0 of CMD in bwrap and slirp4netns without any filter:

@@ -169,6 +169,8 @@ func (m *machine) answer(r request, files []*os.File) (reply, error) {
 			m.servers.zone.Set(r.Words[0], rule)
 		}
 		return reply{}, err
+	case "unfilter":
+		return reply{}, m.watch.unfilter()
 	case "silence":
 		m.servers.zone.Silence(r.Want)
 		return reply{}, nil

@@ -35,6 +35,7 @@ func (*Lab) Sinks([]string, bool) (Answer, error)           { return Answer{}, e
 func (*Lab) Packets(string, []string, bool) (Answer, error) { return Answer{}, errLinux }
 func (*Lab) DNS(string, []string) error                     { return errLinux }
 func (*Lab) Silence(bool) error                             { return errLinux }
+func (*Lab) Unfilter() error                                { return errLinux }
 func (*Lab) Pcap(string, string) (int, error)               { return 0, errLinux }
 func (*Job) Signal(syscall.Signal, bool) error              { return errLinux }
 func (*Job) Wait() (int, error)                             { return 0, errLinux }

@@ -47,6 +47,7 @@ type tap struct {
 	link   string
 	socket *capture.Socket
 	done   chan struct{}
+	net    *os.File // the box's network namespace; nil for the outer link
 }
 
 func newWatch(internet *os.File) (*watch, error) {
@@ -73,7 +74,7 @@ func newWatch(internet *os.File) (*watch, error) {
 }
 
 func (w *watch) capture(link string, socket *capture.Socket) *tap {
-	t := &tap{link, socket, make(chan struct{})}
+	t := &tap{link: link, socket: socket, done: make(chan struct{})}
 	go func() {
 		defer close(t.done)
 		if err := socket.Run(w.taker(link)); err != nil {
@@ -205,16 +206,18 @@ func (w *watch) enter(file string, ino uint64) {
 	if err != nil {
 		return // it has ended already
 	}
-	defer f.Close()
 	var socket *capture.Socket
 	if err := inNamespace(int(f.Fd()), func() (err error) {
 		socket, err = capture.Open(0)
 		return err
 	}); err != nil {
+		f.Close()
 		w.incomplete(fmt.Sprintf("a box's network could not be entered: %v", err))
 		return
 	}
-	w.taps[ino] = w.capture("box", socket)
+	t := w.capture("box", socket)
+	t.net = f
+	w.taps[ino] = t
 	w.mu.Lock()
 	w.boxes++
 	w.mu.Unlock()
@@ -225,6 +228,7 @@ func (w *watch) finish(t *tap) {
 	w.drain(t)
 	t.socket.Close()
 	<-t.done
+	t.net.Close()
 }
 
 // drain keeps all that had been captured by now.
