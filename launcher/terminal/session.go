@@ -82,8 +82,8 @@ func Terminal(f *os.File) bool {
 	return err == nil
 }
 
-// Open makes a terminal for the command, with the size and the modes of the
-// person's. It returns nil and no error when none of the files is a terminal.
+// Open makes a terminal for the command, with the size of the person's, and
+// its modes when kgate is in the foreground. It returns nil and no error when none of the files is a terminal.
 // The person's terminal is not touched before Relay.
 func Open(in, out, errs *os.File) (*Session, error) {
 	s := &Session{both: Terminal(in) && Terminal(out), gone: make(chan struct{})}
@@ -113,7 +113,9 @@ func Open(in, out, errs *os.File) (*Session, error) {
 		s.release()
 		return nil, fmt.Errorf("open the command's terminal: %w", err)
 	}
-	if modes, err := getModes(s.tty); err == nil {
+	// In the background the modes are those of whoever is in the foreground: of
+	// a shell that edits its line.
+	if modes, err := getModes(s.tty); err == nil && s.foreground() {
 		setModes(s.slave, modes)
 	}
 	s.resize()
