@@ -117,6 +117,9 @@ type opened struct {
 
 func (o opened) open(addrs []netip.Addr, ports []uint16, ttl time.Duration) error {
 	for _, a := range addrs {
+		if o.log == nil {
+			break
+		}
 		*o.log = append(*o.log, a.String()+" "+ttl.String())
 	}
 	return o.err
@@ -125,7 +128,7 @@ func (o opened) open(addrs []netip.Addr, ports []uint16, ttl time.Duration) erro
 func TestLookupsAreBounded(t *testing.T) {
 	s := slow{make(chan struct{}), make(chan string, 10000)}
 	var refused int
-	n := newNames(Config{Hosts: hosts(t, "*.wild.test")}, nil, s, opened{log: &[]string{}}, func(string, string) { refused++ })
+	n := newNames(Config{Hosts: hosts(t, "*.wild.test")}, nil, s, opened{}, func(string, string) { refused++ })
 	results := make(chan int, 1000)
 	const waiting = maxQueries + maxWaiting
 	for range waiting {
@@ -245,6 +248,36 @@ func TestTextIsWhatIsInstalled(t *testing.T) {
 	off := Text(Config{})
 	if _, v6, _ := strings.Cut(off, "# ip6tables-restore"); strings.Contains(v6, "KGATE") || strings.Contains(v6, "53") || !strings.Contains(v6, ":OUTPUT DROP") {
 		t.Errorf("with IPv6 off:\n%s", v6)
+	}
+}
+
+// The filter closes the host's loopback as well; slirp4netns is the second lock.
+func TestSlirpArguments(t *testing.T) {
+	for ipv6, want := range map[bool]string{
+		false: "slirp4netns --disable-host-loopback --mtu=65520 --ready-fd=3 --exit-fd=4 --userns-path=/proc/self/fd/5 --netns-type=path /proc/self/fd/6 tap0",
+		true:  "slirp4netns --disable-host-loopback --enable-ipv6 --mtu=65520 --ready-fd=3 --exit-fd=4 --userns-path=/proc/self/fd/5 --netns-type=path /proc/self/fd/6 tap0",
+	} {
+		if got := strings.Join(SlirpArgv(Config{IPv6: ipv6, Tools: Tools{Slirp: "slirp4netns"}}), " "); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestConfigCheck(t *testing.T) {
+	for _, tt := range []struct {
+		c    Config
+		want string
+	}{
+		{Config{Hosts: hosts(t, "203.0.113.9", "a.test")}, ""},
+		{Config{MTU: 1279}, "mtu 1279"}, {Config{MTU: 65522}, "mtu 65522"}, {Config{MTU: 1500}, ""},
+		{Config{Hosts: hosts(t, "10.0.2.3:53")}, "slirp4netns' own"}, {Config{Hosts: hosts(t, "::ffff:10.0.2.2")}, "slirp4netns' own"},
+		{Config{IPv6: true, Hosts: hosts(t, "fd00::2")}, "slirp4netns' own"}, {Config{IPv6: true, Hosts: hosts(t, "fe80::1%eth0")}, "zone"},
+		{Config{Hosts: hosts(t, "2001:db8::1")}, "ipv6: true"}, {Config{IPv6: true, Hosts: hosts(t, "2001:db8::1")}, ""},
+	} {
+		err := tt.c.check()
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: %v, want %q", tt.c, err, tt.want)
+		}
 	}
 }
 

@@ -119,6 +119,12 @@ func scenes() []scene {
 			},
 		},
 		{
+			// systemd-resolved listens there on many machines.
+			name: "a resolver on the machine's own loopback", hosts: []string{"allowed.test"}, resolv: "nameserver 127.0.0.1\n",
+			steps:   []step{{"tcp allowed.test:80", "^" + webAddr + "$"}, {"tcp 127.0.0.1:7777", reset}, {"tcp 10.0.2.2:7777", reset}, {"lookup secret.attacker.test", noHost}},
+			unasked: []string{"attacker"},
+		},
+		{
 			name: "a resolver that stops at the alias", hosts: []string{"alias.test"},
 			answer: func(q dns.Question, tcp bool) ([]string, int, time.Duration) {
 				rrs, code, d := zone(abZone...)(q, tcp)
