@@ -118,6 +118,9 @@
 //	kgate-probe [-t D] http URL             prints the body
 //	kgate-probe [-t D] hold HOST PORT FILE  keeps a connection to an echo (port 7) alive until
 //	                                        FILE appears, then prints "alive after N"
+//	kgate-probe [-t D] knock HOST PORT      sends a datagram, waits for one from somebody else
+//	                                        (UDP port 5001 of the lab does that) and answers it
+//	kgate-probe [-t D] self PORT            talks to itself on its loopback
 //	kgate-probe listen PATH                 answers on a unix socket until it is killed; @NAME is abstract
 //	kgate-probe [-t D] unix PATH            prints what that one says
 //	kgate-probe exec PROGRAM [ARG...]       becomes PROGRAM, whatever command lines are checked

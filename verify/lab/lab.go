@@ -11,6 +11,7 @@
 //	203.0.113.2            the machine itself, on its LAN
 //	203.0.113.53           the name server that resolv.conf names
 //	203.0.113.54           another resolver, which knows the same names
+//	2001:db8:77::54        and a third
 //	203.0.113.10, .11      allowed.test, and the addresses of rotate.test
 //	203.0.113.20           other.test
 //	203.0.113.30           one.shared.test and two.shared.test
@@ -21,7 +22,8 @@
 // On each of the internet's addresses TCP answers on 22, 25, 443, 853 and 9999
 // with a line "hello from ADDR:PORT", on 80 and 8080 as HTTP ("/bytes/N" is N
 // zero bytes), and on 7 as an echo; UDP answers on 123, 443, 5000 and 9999 with
-// "reply from ADDR:PORT: " and what it got. The machine offers "machine-service"
+// "reply from ADDR:PORT: " and what it got. What reaches UDP port 5001 is answered
+// by another address, 203.0.113.40 or 2001:db8:77::20. The machine offers "machine-service"
 // on TCP and UDP port 8099, on 127.0.0.1 and on every address of its own. All
 // of them record what reaches them.
 package lab

@@ -21,7 +21,7 @@ var (
 	machineAddrs = []string{"203.0.113.2/24", "2001:db8:77::2/64"}
 	gateway      = netip.MustParseAddr("203.0.113.1")
 	gateway6     = netip.MustParseAddr("2001:db8:77::1")
-	resolvers    = mustAddrs("203.0.113.53", "203.0.113.54")
+	resolvers    = mustAddrs("203.0.113.53", "203.0.113.54", "2001:db8:77::54")
 	hosts        = mustAddrs("203.0.113.10", "203.0.113.11", "203.0.113.20", "203.0.113.30", "203.0.113.40",
 		"2001:db8:77::10", "2001:db8:77::20")
 )

@@ -46,6 +46,9 @@ func (s *servers) internet(addrs, resolvers []netip.Addr) error {
 			}
 		}
 	}
+	if err := s.strangers(addrs); err != nil {
+		return err
+	}
 	for _, a := range resolvers {
 		if err := s.dns(netip.AddrPortFrom(a, 53)); err != nil {
 			return err
@@ -182,6 +185,39 @@ func (s *servers) udp(at netip.AddrPort, greeting string) error {
 			c.WriteToUDPAddrPort(fmt.Appendf(nil, "%s %s: %s", greeting, at, bytes.TrimSpace(buf[:n])), from)
 		}
 	}()
+	return nil
+}
+
+// strangerPort is where each address has another one send the reply.
+const strangerPort = 5001
+
+// strangers makes a datagram that reaches one address be answered by another of
+// the same family, the last of the list.
+func (s *servers) strangers(addrs []netip.Addr) error {
+	last := map[bool]*net.UDPConn{}
+	conns := make([]*net.UDPConn, len(addrs))
+	for i, a := range addrs {
+		c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, strangerPort)))
+		if err != nil {
+			return err
+		}
+		conns[i], last[a.Is4()] = c, c
+	}
+	for i, a := range addrs {
+		go func() {
+			buf := make([]byte, 64<<10)
+			for {
+				n, from, err := conns[i].ReadFromUDPAddrPort(buf)
+				if err != nil {
+					return
+				}
+				s.records.add("udp", from, netip.AddrPortFrom(a, strangerPort), string(buf[:n]))
+				if other := last[a.Is4()]; other != conns[i] {
+					other.WriteToUDPAddrPort([]byte("stranger"), from)
+				}
+			}
+		}()
+	}
 	return nil
 }
 

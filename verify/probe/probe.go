@@ -42,6 +42,8 @@ const usage = `usage: kgate-probe [-t D] tcp HOST PORT [TEXT]
        kgate-probe [-t D] dns@ADDR [-tcp] NAME [TYPE]
        kgate-probe [-t D] http URL
        kgate-probe [-t D] hold HOST PORT FILE
+       kgate-probe [-t D] knock HOST PORT
+       kgate-probe [-t D] self PORT
        kgate-probe listen PATH
        kgate-probe [-t D] unix PATH
        kgate-probe exec PROGRAM [ARG...]
@@ -96,6 +98,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return talk(ctx, kind, args[0], args[1], text, len(args) == 3, out)
 	case kind == "hold" && len(args) == 3:
 		return hold(ctx, args[0], args[1], args[2], out)
+	case kind == "self" && len(args) == 1:
+		return self(ctx, args[0], out)
+	case kind == "knock" && len(args) == 2:
+		return knock(ctx, args[0], args[1], out)
 	case kind == "listen" && len(args) == 1:
 		return listen(args[0], out)
 	case kind == "unix" && len(args) == 1:
@@ -190,7 +196,7 @@ func talk(ctx context.Context, network, host, port, text string, always bool, ou
 	defer c.Close()
 	if network == "udp" || always {
 		if _, err := fmt.Fprintf(c, "%s\n", text); err != nil {
-			return err
+			return errors.Join(err, told(c, network))
 		}
 	}
 	if network == "tcp" && !always && (port == "80" || port == "8080") {
@@ -203,6 +209,65 @@ func talk(ctx context.Context, network, host, port, text string, always bool, ou
 	}
 	_, err = fmt.Fprintf(out, "%s\n", strings.TrimSpace(string(buf[:n])))
 	return err
+}
+
+// self talks to a server of its own on the loopback.
+func self(ctx context.Context, port string, out io.Writer) error {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			fmt.Fprintln(c, "hello from myself")
+			c.Close()
+		}
+	}()
+	return talk(ctx, "tcp", "127.0.0.1", port, "", false, out)
+}
+
+// told returns what a socket is told about a datagram that was not let out: a
+// filter that only drops it says nothing.
+func told(c net.Conn, network string) error {
+	if network != "udp" {
+		return nil
+	}
+	c.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
+	_, err := c.Read(make([]byte, 1))
+	return err
+}
+
+// knock sends a datagram and waits for one from somebody else, whom it answers.
+func knock(ctx context.Context, host, port string, out io.Writer) error {
+	to, err := net.ResolveUDPAddr("udp", net.JoinHostPort(host, port))
+	if err != nil {
+		return err
+	}
+	c, err := net.ListenUDP("udp", nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if end, ok := ctx.Deadline(); ok {
+		c.SetDeadline(end)
+	}
+	if _, err := c.WriteToUDP([]byte("knock"), to); err != nil {
+		return err
+	}
+	buf := make([]byte, 1024)
+	for {
+		n, from, err := c.ReadFromUDP(buf)
+		if err != nil {
+			return err
+		}
+		if from.IP.Equal(to.IP) {
+			continue
+		}
+		fmt.Fprintf(out, "%s from %s\n", buf[:n], from)
+		_, err = c.WriteToUDP([]byte("answer to a stranger"), from)
+		return err
+	}
 }
 
 // hold keeps a connection to an echo open and proves it alive until a file
