@@ -289,6 +289,9 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			if victim == " launch " {
 				cmd.Wait()
 				nothingLeft(t)
+				if t.Failed() {
+					t.Fatalf("kgate was killed after %v", whole*time.Duration(i)/rounds)
+				}
 				continue
 			}
 			done := make(chan struct{})
@@ -301,6 +304,9 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				<-done
 			}
 			nothingLeft(t)
+			if t.Failed() {
+				t.Fatalf("%s was killed after %v", victim, whole*time.Duration(i)/rounds)
+			}
 		}
 	}
 	queries, datagrams := theLab.saw()

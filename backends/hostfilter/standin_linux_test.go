@@ -69,6 +69,8 @@ func launchMain(arg string) int {
 		fmt.Fprintln(os.Stderr, "done:", err)
 	}()
 	b.cmd.Wait()
+	// A bwrap that is killed early enough leaves its child alive.
+	syscall.Kill(b.pid, syscall.SIGKILL)
 	t3 := time.Now()
 	f.Close()
 	if o.Times {
