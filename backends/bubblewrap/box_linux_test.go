@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kgate-dev/kgate/backends"
+	"github.com/kgate-dev/kgate/backends/hostfilter"
 	"github.com/kgate-dev/kgate/launcher/policy"
 )
 
@@ -21,6 +22,9 @@ import (
 const ordinary = 54322
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == hostfilter.GateName {
+		os.Exit(hostfilter.Gate())
+	}
 	if run := os.Getenv("KGATE_TEST_LAUNCH"); run != "" {
 		os.Exit(launchAndDie(run))
 	}
@@ -70,7 +74,7 @@ func TestAsUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(out), "--- PASS: TestExit") {
+	if !strings.Contains(string(out), "--- PASS: Test") {
 		t.Fatalf("no test ran as uid %d", ordinary)
 	}
 }

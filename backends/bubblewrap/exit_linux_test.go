@@ -145,6 +145,18 @@ func TestDescriptors(t *testing.T) {
 	}
 }
 
+// bubblewrap#142: what is typed into the terminal that kgate was started from
+// would be run outside. Without a terminal of its own the command has none at
+// all.
+func TestNoControllingTerminal(t *testing.T) {
+	s := newSite(t)
+	s.fails(": </dev/tty")
+	s.fails("python3 -c 'import os; os.open(\"/dev/tty\", os.O_RDWR)'")
+	if out := s.works("cut -d' ' -f7 /proc/self/stat"); out != "0\n" {
+		t.Errorf("controlling terminal %s", out)
+	}
+}
+
 func TestSignals(t *testing.T) {
 	s := newSite(t)
 	trap := `trap 'echo got TERM; exit 43' TERM; trap 'echo got INT; exit 42' INT; trap 'echo got USR1' USR1

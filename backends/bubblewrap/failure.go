@@ -66,6 +66,9 @@ func execError(said string, c backends.Command) error {
 		}
 	}
 	if !missing {
+		if reason == "" {
+			reason = "the kernel refused it"
+		}
 		return &notExecutable{name, strings.ToLower(reason[:1]) + reason[1:]}
 	}
 	if there != "" {

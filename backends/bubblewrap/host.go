@@ -23,6 +23,8 @@ type Host interface {
 	ReadFile(path string) ([]byte, error)
 	// Readable says whether this user may read the file, or might let himself.
 	Readable(path string, info os.FileInfo) bool
+	// Writable says the same of writing.
+	Writable(path string, info os.FileInfo) bool
 	// Path is the list of directories in which programs are looked for.
 	Path() []string
 	// Sockets are the names that unix sockets of this machine are bound to, as
@@ -69,10 +71,16 @@ func (thisHost) ReadFile(path string) ([]byte, error) {
 }
 
 func (thisHost) Readable(path string, info os.FileInfo) bool {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) == os.Getuid() {
-		return true
-	}
-	return unix.Access(path, unix.R_OK) == nil
+	return mine(info) || unix.Access(path, unix.R_OK) == nil
+}
+
+func (thisHost) Writable(path string, info os.FileInfo) bool {
+	return mine(info) || unix.Access(path, unix.W_OK) == nil
+}
+
+func mine(info os.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Getuid()
 }
 
 func (thisHost) Path() []string { return filepath.SplitList(os.Getenv("PATH")) }

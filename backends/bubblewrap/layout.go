@@ -35,6 +35,7 @@ type layout struct {
 	mounts []mount
 	links  map[string]bool     // the symlinks made in empty trees
 	over   map[string]*overlay // what will lie on top of the host's trees
+	reals  map[string]string   // what real has said
 }
 
 func newLayout(h Host) *layout {
@@ -43,6 +44,7 @@ func newLayout(h Host) *layout {
 		mounts: []mount{{"/", empty}},
 		links:  map[string]bool{},
 		over:   map[string]*overlay{},
+		reals:  map[string]string{},
 	}
 }
 
@@ -96,10 +98,15 @@ func (l *layout) exists(path string) bool {
 
 // real is the real path, or the path itself when it leads nowhere.
 func (l *layout) real(path string) string {
-	if real, _, err := resolve(l.h, path); err == nil {
-		return real
+	real, ok := l.reals[path]
+	if !ok {
+		var err error
+		if real, _, err = resolve(l.h, path); err != nil {
+			real = filepath.Clean(path)
+		}
+		l.reals[path] = real
 	}
-	return filepath.Clean(path)
+	return real
 }
 
 // realParent follows the symlinks in everything but the last element, which may

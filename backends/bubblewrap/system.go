@@ -45,8 +45,13 @@ var secrets = []string{
 
 // procReadOnly are the parts of /proc that are writable to uid 0 even without
 // capabilities: a line written to one of them can be code run on the host
-// (/proc/sys/kernel/core_pattern). bwrap covers some of them itself, but not sys.
-var procReadOnly = []string{"sys", "sysrq-trigger", "irq", "bus", "pressure", "acpi", "fs", "mtrr", "scsi"}
+// (/proc/sys/kernel/core_pattern). irq and bus bwrap covers itself.
+var procReadOnly = []struct {
+	name   string
+	always bool // writable to others than uid 0 too, somewhere in it
+}{
+	{"sys", true}, {"pressure", true}, {"sysrq-trigger", false}, {"acpi", false}, {"fs", false}, {"mtrr", false}, {"scsi", false},
+}
 
 // system lays out what is not the person's: programs, libraries, settings,
 // /proc, /dev and the trees that start empty.
@@ -68,9 +73,10 @@ func (w *planner) system() {
 	}
 	w.add("proc", "the box's own processes", built("system"), "--proc", "/proc")
 	w.tree("/proc", special)
-	for _, name := range procReadOnly {
-		path := "/proc/" + name
-		if !w.exists(path) {
+	for _, p := range procReadOnly {
+		path := "/proc/" + p.name
+		info, err := w.h.Lstat(path)
+		if err != nil || !p.always && !w.h.Writable(path, info) {
 			continue
 		}
 		w.add("ro:"+path, "root in the box could change the host through it", built("system"), "--ro-bind", path, path)

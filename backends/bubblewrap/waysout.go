@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/kgate-dev/kgate/backends"
 )
@@ -244,13 +243,4 @@ func (w *planner) nested(root string) {
 			fmt.Sprintf("%q is too large to be searched for nested repositories at every launch: the first %d directories were", root, most),
 			"run kgate in a smaller project, or keep other repositories outside it")
 	}
-}
-
-// short says a list of paths in a message.
-func short(paths []string) string {
-	const most = 3
-	if len(paths) > most {
-		return strings.Join(paths[:most], ", ") + fmt.Sprintf(" and %d more", len(paths)-most)
-	}
-	return strings.Join(paths, ", ")
 }

@@ -126,6 +126,7 @@ func TestNestedRepositories(t *testing.T) {
 	s.git("init", "-q", "--bare", ".git/modules/a/b")
 	// mv would copy what it cannot rename.
 	rename := func(name string) string { return "perl -e 'rename \"" + name + "\", \"x\" or exit 1'" }
+	s.works("touch plain && " + rename("plain") + " && rm x")
 	for _, script := range []string{
 		"touch sub/deep/.git/hooks/x", "git -C sub/deep config a.b c", rename("sub/deep/.git"), rename("sub/deep"), rename("sub"),
 		"git -C bare.git config a.b c", "mkdir bare.git/hooks && touch bare.git/hooks/x", "touch bare.git/hooks/x", rename("bare.git"),
