@@ -9,7 +9,7 @@ import (
 
 func TestStatus(t *testing.T) {
 	s := newScreen(t)
-	os.WriteFile(s.socket+".script", []byte("echo from a script; exit 6\n"), 0o700)
+	os.WriteFile(s.Dir()+"/script", []byte("echo from a script; exit 6\n"), 0o700)
 	for _, tt := range []struct {
 		command string
 		shows   string
@@ -23,124 +23,124 @@ func TestStatus(t *testing.T) {
 		{"no-such-program", "no such file or directory", 127},
 		{"./no-such-program", "no such file or directory", 127},
 		{"/etc/passwd", "permission denied", 126},
-		{s.socket + ".script", "from a script", 6},
+		{s.Dir() + "/script", "from a script", 6},
 	} {
-		s.enter("L " + tt.command + `; echo "status=$?."`)
-		s.shows(tt.shows, fmt.Sprintf("\nstatus=%d.", tt.status))
-		s.sane()
+		s.Enter("L " + tt.command + `; echo "status=$?."`)
+		s.Shows(tt.shows, fmt.Sprintf("\nstatus=%d.", tt.status))
+		s.Sane()
 	}
 }
 
 func TestStreams(t *testing.T) {
 	s := newScreen(t)
-	s.enter(`L sh -c 'tty >/dev/null && test -t 0 && test -t 1 && test -t 2 && echo all three; ls -l /proc/self/fd | grep -c -- "->"'`)
+	s.Enter(`L sh -c 'tty >/dev/null && test -t 0 && test -t 1 && test -t 2 && echo all three; ls -l /proc/self/fd | grep -c -- "->"'`)
 	// Three, and the directory that ls reads.
-	s.shows("all three\n4\nready>")
-	s.enter("clear; L sh -c 'ps -o pid=,pgid=,tpgid= -p $$' | awk '{print ($1==$2 && $2==$3) ? \"its own\" \" group\" : \"other\"}'")
-	s.prompt()
-	s.enter("clear; L sh -c 'ps -o pid=,pgid=,tpgid= -p $$ >/tmp/out.$$; awk \"{print (\\$1==\\$2 && \\$2==\\$3) ? 1 : 0}\" /tmp/out.$$; rm /tmp/out.$$'")
-	s.shows("1\nready>")
+	s.Shows("all three\n4\nready>")
+	s.Enter("clear; L sh -c 'ps -o pid=,pgid=,tpgid= -p $$' | awk '{print ($1==$2 && $2==$3) ? \"its own\" \" group\" : \"other\"}'")
+	s.Prompt()
+	s.Enter("clear; L sh -c 'ps -o pid=,pgid=,tpgid= -p $$ >/tmp/out.$$; awk \"{print (\\$1==\\$2 && \\$2==\\$3) ? 1 : 0}\" /tmp/out.$$; rm /tmp/out.$$'")
+	s.Shows("1\nready>")
 }
 
 func TestColours(t *testing.T) {
 	s := newScreen(t)
-	s.enter(`L sh -c 'printf "\033[31mred\033[0m plain\n"'`)
-	s.shows("red plain\nready>")
-	if got := s.styled(); !strings.Contains(got, "\x1b[31mred") {
+	s.Enter(`L sh -c 'printf "\033[31mred\033[0m plain\n"'`)
+	s.Shows("red plain\nready>")
+	if got := s.Styled(); !strings.Contains(got, "\x1b[31mred") {
 		t.Errorf("no red: %q", got)
 	}
 }
 
 func TestMasked(t *testing.T) {
 	s := newScreen(t)
-	s.enter(`L sh -c 'echo "see ghp_""0123456789abcdefghijABCDEFGHIJ012345."; printf "ask: sk"; read x; echo "got $x"'`)
-	s.shows("see [masked: github-token]\nask: sk")
-	s.enter("yes")
-	s.shows("ask: skyes\ngot yes\nready>")
+	s.Enter(`L sh -c 'echo "see ghp_""0123456789abcdefghijABCDEFGHIJ012345."; printf "ask: sk"; read x; echo "got $x"'`)
+	s.Shows("see [masked: github-token]\nask: sk")
+	s.Enter("yes")
+	s.Shows("ask: skyes\ngot yes\nready>")
 	// Slowly, in pieces.
-	s.enter(`clear; L sh -c 'for c in g h p _ 0 1 2 3 4 5 6 7 8 9 a b c d e f g h i j k l m n; do printf $c; sleep 0.01; done; echo .'`)
-	s.wait("a mask", func(text string) bool { return strings.Contains(text, "[masked: github-token]\nready>") })
-	if text := s.text(); strings.Contains(text, "456789") || strings.Contains(text, "ijklmn") {
+	s.Enter(`clear; L sh -c 'for c in g h p _ 0 1 2 3 4 5 6 7 8 9 a b c d e f g h i j k l m n; do printf $c; sleep 0.01; done; echo .'`)
+	s.Wait("a mask", func(text string) bool { return strings.Contains(text, "[masked: github-token]\nready>") })
+	if text := s.Text(); strings.Contains(text, "456789") || strings.Contains(text, "ijklmn") {
 		t.Errorf("shown:\n%s", text)
 	}
 }
 
 func TestResize(t *testing.T) {
 	s := newScreen(t)
-	s.enter("L stty size")
-	s.shows("24 80")
-	s.launch(`sh -c 'trap "stty size; exit" WINCH; echo waiting; while :; do sleep 0.05; done'`)
-	s.shows("waiting")
-	s.tmux("resize-window", "-x", "100", "-y", "30")
-	s.shows("30 100")
-	s.status(0)
+	s.Enter("L stty size")
+	s.Shows("24 80")
+	s.Launch(`sh -c 'trap "stty size; exit" WINCH; echo waiting; while :; do sleep 0.05; done'`)
+	s.Shows("waiting")
+	s.Run("resize-window", "-x", "100", "-y", "30")
+	s.Shows("30 100")
+	s.Status(0)
 }
 
 func TestInterrupt(t *testing.T) {
 	s := newScreen(t)
-	s.launch(`sh -c 'trap "echo trapped; exit 3" INT; echo waiting; while :; do sleep 0.05; done'`)
-	s.shows("waiting")
-	s.key("C-c")
-	s.shows("^Ctrapped")
-	s.status(3)
-	s.launch(`sh -c 'echo waiting; sleep 100'`)
-	s.shows("waiting")
-	s.key("C-c")
-	s.status(130)
-	s.sane()
-	s.launch(`sh -c 'echo waiting; sleep 100'`)
-	s.shows("waiting")
-	s.key(`C-\`)
-	s.status(131)
-	s.sane()
+	s.Launch(`sh -c 'trap "echo trapped; exit 3" INT; echo waiting; while :; do sleep 0.05; done'`)
+	s.Shows("waiting")
+	s.Key("C-c")
+	s.Shows("^Ctrapped")
+	s.Status(3)
+	s.Launch(`sh -c 'echo waiting; sleep 100'`)
+	s.Shows("waiting")
+	s.Key("C-c")
+	s.Status(130)
+	s.Sane()
+	s.Launch(`sh -c 'echo waiting; sleep 100'`)
+	s.Shows("waiting")
+	s.Key(`C-\`)
+	s.Status(131)
+	s.Sane()
 }
 
 func TestEndOfFile(t *testing.T) {
 	s := newScreen(t)
-	s.launch("cat")
-	s.enter("a line")
-	s.shows("a line\na line")
-	s.key("C-d")
-	s.status(0)
-	s.sane()
+	s.Launch("cat")
+	s.Enter("a line")
+	s.Shows("a line\na line")
+	s.Key("C-d")
+	s.Status(0)
+	s.Sane()
 }
 
 func TestSuspend(t *testing.T) {
 	for _, command := range []string{"cat", "sh -c 'cat; echo after'"} {
 		t.Run(command, func(t *testing.T) {
 			s := newScreen(t)
-			s.launch(command)
-			s.enter("one")
-			s.shows("one\none")
-			s.key("C-z")
-			s.shows("Stopped")
-			s.sane()
-			s.enter("fg")
-			s.taken()
-			s.enter("two")
-			s.shows("two\ntwo")
-			s.key("C-z")
-			s.shows("Stopped")
-			s.sane()
+			s.Launch(command)
+			s.Enter("one")
+			s.Shows("one\none")
+			s.Key("C-z")
+			s.Shows("Stopped")
+			s.Sane()
+			s.Enter("fg")
+			s.Taken()
+			s.Enter("two")
+			s.Shows("two\ntwo")
+			s.Key("C-z")
+			s.Shows("Stopped")
+			s.Sane()
 			// In the background it stops for want of the terminal.
-			s.enter("bg")
-			s.wait("a stop", func(string) bool {
-				s.enter("clear; jobs")
-				s.prompt()
-				return strings.Contains(s.text(), "Stopped")
+			s.Enter("bg")
+			s.Wait("a stop", func(string) bool {
+				s.Enter("clear; jobs")
+				s.Prompt()
+				return strings.Contains(s.Text(), "Stopped")
 			})
-			s.sane()
-			s.enter("fg")
-			s.taken()
-			s.enter("three")
-			s.shows("three\nthree")
-			s.key("C-d")
-			s.prompt()
+			s.Sane()
+			s.Enter("fg")
+			s.Taken()
+			s.Enter("three")
+			s.Shows("three\nthree")
+			s.Key("C-d")
+			s.Prompt()
 			if strings.HasPrefix(command, "sh") {
-				s.shows("after")
+				s.Shows("after")
 			}
-			s.status(0)
-			s.sane()
+			s.Status(0)
+			s.Sane()
 		})
 	}
 }
@@ -148,45 +148,45 @@ func TestSuspend(t *testing.T) {
 // A command that does not read goes on in the background.
 func TestBackground(t *testing.T) {
 	s := newScreen(t)
-	s.launch("sh -c 'while ! test -e go; do sleep 0.05; done; echo went on'")
-	s.key("C-z")
-	s.shows("Stopped")
-	s.prompt()
-	s.enter("bg; touch go; wait %1; echo status=$?.")
-	s.shows("went on", "status=0.")
-	s.sane()
-	s.enter("rm go; L sh -c 'while ! test -e go; do sleep 0.05; done; read x; echo got $x' & ")
-	s.shows("[1]")
-	s.enter("touch go")
-	s.wait("a stop", func(string) bool {
-		s.enter("clear; jobs")
-		s.prompt()
-		return strings.Contains(s.text(), "Stopped")
+	s.Launch("sh -c 'while ! test -e go; do sleep 0.05; done; echo went on'")
+	s.Key("C-z")
+	s.Shows("Stopped")
+	s.Prompt()
+	s.Enter("bg; touch go; wait %1; echo status=$?.")
+	s.Shows("went on", "status=0.")
+	s.Sane()
+	s.Enter("rm go; L sh -c 'while ! test -e go; do sleep 0.05; done; read x; echo got $x' & ")
+	s.Shows("[1]")
+	s.Enter("touch go")
+	s.Wait("a stop", func(string) bool {
+		s.Enter("clear; jobs")
+		s.Prompt()
+		return strings.Contains(s.Text(), "Stopped")
 	})
-	s.enter("fg")
-	s.taken()
-	s.enter("a line")
-	s.shows("got a line")
-	s.sane()
+	s.Enter("fg")
+	s.Taken()
+	s.Enter("a line")
+	s.Shows("got a line")
+	s.Sane()
 }
 
 // An inner shell does its own job control.
 func TestInnerShell(t *testing.T) {
 	s := newScreen(t)
-	s.launch("env PS1='inner> ' bash --noprofile --norc -i")
-	s.shows("inner>")
-	s.enter("cat")
-	s.enter("one")
-	s.shows("one\none")
-	s.key("C-z")
-	s.shows("Stopped", "inner>")
-	s.enter("fg")
-	s.enter("two")
-	s.shows("two\ntwo")
-	s.key("C-c")
-	s.enter("exit 4")
-	s.status(4)
-	s.sane()
+	s.Launch("env PS1='inner> ' bash --noprofile --norc -i")
+	s.Shows("inner>")
+	s.Enter("cat")
+	s.Enter("one")
+	s.Shows("one\none")
+	s.Key("C-z")
+	s.Shows("Stopped", "inner>")
+	s.Enter("fg")
+	s.Enter("two")
+	s.Shows("two\ntwo")
+	s.Key("C-c")
+	s.Enter("exit 4")
+	s.Status(4)
+	s.Sane()
 }
 
 // Whatever ends the command or asks kgate to end, the terminal comes back.
@@ -204,15 +204,15 @@ func TestRestored(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScreen(t)
 			// In raw modes on the alternate screen without a cursor, as an editor is.
-			s.enter(`L sh -c 'stty raw -echo; printf "\033[?1049h\033[?25lfull screen"; echo $$ >pid.new; mv pid.new pid; while :; do sleep 0.05; done'`)
-			s.wait("the full screen", func(text string) bool { return strings.TrimSpace(text) == "full screen" })
-			s.tmux("run-shell", "-b", "cd "+s.dir()+"; while ! test -e pid; do sleep 0.01; done; "+tt.kill)
-			s.shows("ready> L sh", "ready>")
+			s.Enter(`L sh -c 'stty raw -echo; printf "\033[?1049h\033[?25lfull screen"; echo $$ >pid.new; mv pid.new pid; while :; do sleep 0.05; done'`)
+			s.Wait("the full screen", func(text string) bool { return strings.TrimSpace(text) == "full screen" })
+			s.Run("run-shell", "-b", "cd "+s.Dir()+"; while ! test -e pid; do sleep 0.01; done; "+tt.kill)
+			s.Shows("ready> L sh", "ready>")
 			if tt.status >= 0 {
-				s.status(tt.status)
+				s.Status(tt.status)
 			}
-			s.sane()
-			if got := strings.TrimSpace(s.tmux("display-message", "-p", "#{cursor_flag} #{alternate_on}")); got != "1 0" {
+			s.Sane()
+			if got := strings.TrimSpace(s.Run("display-message", "-p", "#{cursor_flag} #{alternate_on}")); got != "1 0" {
 				t.Errorf("cursor and alternate screen: %q", got)
 			}
 		})
@@ -222,28 +222,28 @@ func TestRestored(t *testing.T) {
 // What shares the terminal with the command keeps it.
 func TestPipeline(t *testing.T) {
 	s := newScreen(t)
-	s.enter("L seq 500 | less")
-	s.shows("1\n2\n3", ":")
-	s.key("G")
-	s.shows("499\n500\n(END)")
-	s.key("q")
-	s.status(0)
-	s.sane()
-	s.enter("seq 500 | L less")
-	s.shows("1\n2\n3", ":")
-	s.key("G")
-	s.shows("499\n500\n(END)")
-	s.key("q")
-	s.status(0)
-	s.sane()
-	s.launch("cat | sed 's/^/got /'")
-	s.enter("a line")
-	s.key("C-d")
-	s.shows("got a line\nready>")
-	s.sane()
-	s.enter("L sh -c 'echo waiting >&2; sleep 100' | cat")
-	s.shows("\nwaiting")
-	s.key("C-c")
-	s.prompt()
-	s.sane()
+	s.Enter("L seq 500 | less")
+	s.Shows("1\n2\n3", ":")
+	s.Key("G")
+	s.Shows("499\n500\n(END)")
+	s.Key("q")
+	s.Status(0)
+	s.Sane()
+	s.Enter("seq 500 | L less")
+	s.Shows("1\n2\n3", ":")
+	s.Key("G")
+	s.Shows("499\n500\n(END)")
+	s.Key("q")
+	s.Status(0)
+	s.Sane()
+	s.Launch("cat | sed 's/^/got /'")
+	s.Enter("a line")
+	s.Key("C-d")
+	s.Shows("got a line\nready>")
+	s.Sane()
+	s.Enter("L sh -c 'echo waiting >&2; sleep 100' | cat")
+	s.Shows("\nwaiting")
+	s.Key("C-c")
+	s.Prompt()
+	s.Sane()
 }

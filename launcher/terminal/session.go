@@ -38,7 +38,7 @@ import (
 // hold is how long text that may be the start of a secret waits for more
 // before its public part is shown. Programs that write a line in pieces write
 // them within microseconds.
-const hold = time.Millisecond
+const hold = 500 * time.Microsecond
 
 // linger is how long output of a box that is gone is awaited, when it does not
 // end by itself.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kgate-dev/kgate/launcher/mask"
+	"github.com/kgate-dev/kgate/launcher/terminal/tmux"
 )
 
 // The test's own file is both programs: the one outside, which launches a
@@ -73,4 +74,14 @@ func launchErr(argv []string) (int, error) {
 		return err.(*ExecError).ExitStatus(), err
 	}
 	return cmd.ProcessState.ExitCode(), s.Close()
+}
+
+// newScreen is a shell in which L launches without a box.
+func newScreen(t *testing.T) *tmux.Screen {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tmux.New(t, self+" launch")
 }
