@@ -43,6 +43,7 @@ const usage = `usage: kgate-probe [-t D] tcp HOST PORT [TEXT]
        kgate-probe [-t D] http URL
        kgate-probe [-t D] hold HOST PORT FILE
        kgate-probe [-t D] knock HOST PORT
+       kgate-probe join GROUP
        kgate-probe [-t D] self PORT
        kgate-probe listen PATH
        kgate-probe [-t D] unix PATH
@@ -100,6 +101,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return hold(ctx, args[0], args[1], args[2], out)
 	case kind == "self" && len(args) == 1:
 		return self(ctx, args[0], out)
+	case kind == "join" && len(args) == 1:
+		return join(ctx, args[0], out)
 	case kind == "knock" && len(args) == 2:
 		return knock(ctx, args[0], args[1], out)
 	case kind == "listen" && len(args) == 1:
