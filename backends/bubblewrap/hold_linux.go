@@ -67,7 +67,10 @@ func openLedger(run, dir string) (*ledger, error) {
 			var mine, there unix.Stat_t
 			if unix.Fstat(int(f.Fd()), &mine) == nil && unix.Stat(l.path, &there) == nil && mine.Ino == there.Ino && mine.Dev == there.Dev {
 				l.file = f
-				return l, nil
+				if mine.Size == 0 {
+					_, err = f.Write(append([]byte("D"+dir), 0))
+				}
+				return l, err
 			}
 		}
 		f.Close()
@@ -81,8 +84,9 @@ func openLedger(run, dir string) (*ledger, error) {
 	}
 }
 
-// A record is one line of a ledger: d for a directory, f for a file, the name in
-// its directory, and a NUL byte, because a name may hold anything else.
+// A record is one line of a ledger: d for a directory or f for a file, the name
+// in the ledger's directory, and a NUL byte, because a name may hold anything
+// else. The first record is D and the ledger's directory.
 func record(h Hold) []byte {
 	kind := byte('d')
 	if h.File {
@@ -113,6 +117,13 @@ func (l *ledger) sweep() error {
 		if len(name) < 2 {
 			continue
 		}
+		if name[0] == 'D' {
+			l.dir = string(name[1:])
+			continue
+		}
+		if l.dir == "" {
+			break // not written by kgate, or not to its end
+		}
 		path := filepath.Join(l.dir, string(name[1:]))
 		if name[0] == 'd' {
 			// A directory that somebody has put something into is his now.
@@ -123,11 +134,15 @@ func (l *ledger) sweep() error {
 			unix.Unlink(path)
 		}
 	}
-	return os.Remove(l.path)
+	if err := os.Remove(l.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
-// hold makes what the plan needs on the host.
-func hold(o *own) (h *holder, err error) {
+// hold makes what the plan needs on the host. The janitor keeps release open: the
+// end of that pipe would let the command go, and must not come with kgate's.
+func hold(o *own, release *os.File) (h *holder, err error) {
 	h = &holder{skipped: map[string]bool{}}
 	defer func() {
 		if err != nil {
@@ -138,6 +153,7 @@ func hold(o *own) (h *holder, err error) {
 	if err := os.MkdirAll(run, 0o700); err != nil && len(o.Holds) > 0 {
 		return h, fmt.Errorf("make a directory for this launch's records: %w", err)
 	}
+	sweepOthers(run)
 	in := map[string]*ledger{}
 	for _, x := range o.Holds {
 		dir := filepath.Dir(x.Path)
@@ -165,7 +181,7 @@ func hold(o *own) (h *holder, err error) {
 			}
 		}
 	}
-	if err := h.watch(); err != nil {
+	if err := h.watch(release); err != nil {
 		return h, err
 	}
 	for _, x := range o.Holds {
@@ -217,7 +233,7 @@ func mayChmod(dir string) bool {
 // the descriptor, the file and the directory of each ledger.
 const janitor = `read -r box
 read -r _
-[ -z "$box" ] || kill -KILL -- "-$box" 2>/dev/null
+[ -z "$box" ] || kill -KILL "-$box" 2>/dev/null
 read -r _ <&3
 while [ $# -gt 2 ]; do
 	if cd -- "$3" && flock -n -x "$1"; then
@@ -234,7 +250,7 @@ done`
 var janitorEnv = []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin", "LC_ALL=C"}
 
 // watch starts the janitor.
-func (h *holder) watch() error {
+func (h *holder) watch(release *os.File) error {
 	leash, leashW, err := os.Pipe()
 	if err != nil {
 		return err
@@ -258,6 +274,9 @@ func (h *holder) watch() error {
 		argv = append(argv, strconv.Itoa(len(files)), l.path, l.dir)
 		files = append(files, l.file)
 	}
+	if release != nil {
+		files = append(files, release)
+	}
 	h.janitor, err = os.StartProcess("/bin/sh", argv, &os.ProcAttr{
 		Dir: "/", Env: janitorEnv, Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
@@ -269,6 +288,24 @@ func (h *holder) watch() error {
 
 // started tells the janitor what to kill.
 func (h *holder) started(pid int) { fmt.Fprintf(h.leash, "%d\n", pid) }
+
+// sweepOthers removes what launches have left that were killed together with
+// their janitors. It costs a look into a directory that is nearly always empty.
+func sweepOthers(run string) {
+	entries, _ := os.ReadDir(run)
+	for _, e := range entries {
+		path := filepath.Join(run, e.Name())
+		f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+			f.Close()
+			continue
+		}
+		(&ledger{path: path, file: f}).sweep()
+	}
+}
 
 // release removes what nobody holds any more. The box must be gone.
 func (h *holder) release() error {

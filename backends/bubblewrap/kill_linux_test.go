@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,9 +97,137 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		if after := snapshot(t, s.project); after != before {
 			t.Errorf("killed after %d ms, left behind:\n%s\nbefore:\n%s", i, after, before)
 		}
+		// A record that says that nothing was made may stay until the next launch.
+		sweepOthers(s.home + "/.kgate/run")
 		if left, _ := os.ReadDir(s.home + "/.kgate/run"); len(left) != 0 {
 			t.Errorf("killed after %d ms, left records: %v", i, left)
 		}
+	}
+}
+
+// What was left by a launch whose janitor was killed too is removed by the next
+// launch, wherever that is.
+func TestLeftBehindByAll(t *testing.T) {
+	s := newSite(t)
+	s.git("init", "-q")
+	before := snapshot(t, s.project)
+	h, err := hold(s.plan("true").Extra.(*own), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.janitor.Kill()
+	h.janitor.Wait()
+	for _, l := range h.ledgers {
+		l.file.Close()
+	}
+	if snapshot(t, s.project) == before {
+		t.Fatal("nothing was made")
+	}
+	s.project = s.mkdir("~/src/another")
+	s.policy.Project, s.policy.Dir = s.project, s.project
+	s.works("true")
+	if after := snapshot(t, s.path("~/src/project")); after != before {
+		t.Errorf("left behind:\n%s", after)
+	}
+}
+
+// descendants returns the processes below one, each with the time it started at,
+// so that a number that is used again is not taken for the same.
+func descendants(pid int) []string {
+	children := map[string][]string{}
+	started := map[string]string{}
+	all, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range all {
+		data, _ := os.ReadFile(name)
+		i := bytes.LastIndexByte(data, ')')
+		if i < 0 {
+			continue
+		}
+		f := strings.Fields(string(data[i+1:]))
+		id := filepath.Base(filepath.Dir(name))
+		children[f[1]] = append(children[f[1]], id)
+		started[id] = f[19]
+	}
+	var out []string
+	for queue := []string{fmt.Sprint(pid)}; len(queue) > 0; queue = queue[1:] {
+		for _, c := range children[queue[0]] {
+			out = append(out, c+" "+started[c])
+			queue = append(queue, c)
+		}
+	}
+	return out
+}
+
+func alive(processes []string) []string {
+	var out []string
+	for _, p := range processes {
+		id, start, _ := strings.Cut(p, " ")
+		data, err := os.ReadFile("/proc/" + id + "/stat")
+		if err != nil {
+			continue
+		}
+		f := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+		if f[19] == start && f[0] != "Z" && f[0] != "X" {
+			args, _ := os.ReadFile("/proc/" + id + "/cmdline")
+			out = append(out, fmt.Sprintf("%s: %q", id, args))
+		}
+	}
+	return out
+}
+
+// The same with a host list, which has three more helpers and holds the command
+// back: killed before it is released, the command has never run.
+func TestKilledAtAnyMomentWithHosts(t *testing.T) {
+	moments := 30
+	if testing.Short() {
+		moments = 5
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for i := range moments {
+		s := newSite(t)
+		if i == 0 {
+			needFilter(t, s)
+		}
+		s.policy.Network.Value = policy.Restricted
+		s.policy.Hosts = []policy.Host{{Addr: netip.MustParseAddr("203.0.113.10")}}
+		orders, _ := json.Marshal(s.policy)
+		cmd := exec.Command(self)
+		cmd.Env = append(os.Environ(), "KGATE_TEST_LAUNCH="+string(orders))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if i < moments-1 {
+			time.Sleep(time.Duration(i*8) * time.Millisecond)
+		} else {
+			eventually(t, "the command ran", func() bool { _, err := os.Lstat(s.path("ran")); return err == nil })
+		}
+		below := descendants(cmd.Process.Pid)
+		_, err := os.Lstat(s.path("ran"))
+		cmd.Process.Signal(syscall.SIGKILL)
+		cmd.Wait()
+		var left []string
+		for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+			if left = append(alive(below), about(s.home)...); len(left) == 0 {
+				break
+			}
+		}
+		if len(left) > 0 {
+			t.Fatalf("killed after %d ms, still there: %q", i*8, left)
+		}
+		if err == nil {
+			ran++
+		}
+		os.Remove(s.path("ran"))
+		if entries, _ := os.ReadDir(s.project); len(entries) != 0 {
+			t.Errorf("killed after %d ms, left behind: %v", i*8, entries)
+		}
+	}
+	if ran == 0 || ran == moments {
+		t.Logf("the command ran in %d of %d", ran, moments)
 	}
 }
 
@@ -204,7 +333,7 @@ func TestOddNames(t *testing.T) {
 	if after := snapshot(t, s.project); after != before {
 		t.Errorf("left behind:\n%s", after)
 	}
-	h, err := hold(s.plan("true").Extra.(*own))
+	h, err := hold(s.plan("true").Extra.(*own), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,251 @@
+package bubblewrap
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kgate-dev/kgate/backends"
+	"github.com/kgate-dev/kgate/backends/hostfilter"
+)
+
+// listen reads bwrap's status stream: one JSON object a line, the first with the
+// first process in the box, the last with the command's status if it ran.
+func (p *box) listen(status *os.File, born chan<- int) {
+	defer status.Close()
+	defer close(born)
+	lines := bufio.NewScanner(status)
+	for lines.Scan() {
+		var s struct {
+			Child int  `json:"child-pid"`
+			Exit  *int `json:"exit-code"`
+		}
+		if json.Unmarshal(lines.Bytes(), &s) != nil {
+			continue
+		}
+		if s.Child > 0 {
+			fd, err := unix.PidfdOpen(s.Child, 0)
+			if err != nil {
+				fd = -1
+			}
+			p.mu.Lock()
+			p.init, p.initFD = s.Child, fd
+			end := p.killed || p.ended != 0
+			p.mu.Unlock()
+			if end {
+				p.killInit()
+			}
+			born <- s.Child
+		}
+		if s.Exit != nil {
+			p.mu.Lock()
+			p.code = s.Exit
+			p.mu.Unlock()
+		}
+	}
+}
+
+// run sees the box through to its end and then cleans up.
+func (p *box) run(b *Backend, plan *backends.Plan, release *os.File, born <-chan int, listened <-chan struct{}) {
+	defer close(p.done)
+	var filter *hostfilter.Filter
+	var failed error
+	if release != nil {
+		if pid, ok := <-born; ok {
+			filter, failed = p.attach(b, plan, pid)
+		}
+		if failed == nil {
+			// Anything else than this byte must not be: the end of the file
+			// alone releases the command too.
+			if p.ctx.Err() == nil {
+				release.Write([]byte{1})
+			}
+		} else {
+			p.end()
+		}
+	}
+	state, werr := p.bwrap.Wait()
+	p.mu.Lock()
+	p.reaped = true
+	p.mu.Unlock()
+	<-listened
+	p.waitInit()
+	p.cancel()
+	if release != nil {
+		release.Close()
+	}
+	if filter != nil {
+		filter.Close()
+	}
+	words := p.voice.finish(func() bool { return p.code != nil })
+	herr := p.held.release()
+	p.mu.Lock()
+	p.stopped = true
+	p.mu.Unlock()
+	switch {
+	case failed != nil:
+		p.err = failed
+	case p.code != nil:
+		p.exit = backends.Exit{Code: *p.code}
+	case p.ended != 0:
+		p.exit = backends.Exit{Signal: p.ended}
+	case werr != nil:
+		p.err = fmt.Errorf("wait for bwrap: %w", werr)
+	case p.killed:
+		p.exit = backends.Exit{Signal: syscall.SIGKILL}
+	default:
+		if s, ok := state.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+			p.exit = backends.Exit{Signal: s.Signal()}
+		} else {
+			p.err = launchError(words, state.String(), p.command)
+		}
+	}
+	if herr != nil && b.Warnings != nil {
+		// The command has run; that is not undone by what could not be removed.
+		fmt.Fprintf(b.Warnings, "kgate: clean up after the launch: %v\n", herr)
+	}
+}
+
+// attach puts the host filter around the box's network namespace.
+func (p *box) attach(b *Backend, plan *backends.Plan, pid int) (*hostfilter.Filter, error) {
+	resolver, err := hostfilter.HostResolver()
+	if err != nil {
+		return nil, err
+	}
+	f, err := hostfilter.Attach(p.ctx, hostfilter.Config{
+		Hosts: plan.Hosts, IPv6: plan.IPv6, Resolver: resolver, Verbose: b.Verbose,
+	}, pid)
+	if err != nil {
+		if p.ctx.Err() != nil {
+			return nil, nil // asked to end; how is known elsewhere
+		}
+		return nil, err
+	}
+	go func() {
+		select {
+		case err := <-f.Done():
+			if b.Warnings != nil {
+				fmt.Fprintf(b.Warnings, "kgate: %v\n", err)
+			}
+		case <-p.ctx.Done():
+		}
+	}()
+	return f, nil
+}
+
+// waitInit waits until the first process in the box is gone, and with it every
+// other: bwrap itself ends a moment earlier.
+func (p *box) waitInit() {
+	if p.initFD < 0 {
+		return
+	}
+	fds := []unix.PollFd{{Fd: int32(p.initFD), Events: unix.POLLIN}}
+	for {
+		if _, err := unix.Poll(fds, -1); err != unix.EINTR {
+			break
+		}
+	}
+	p.mu.Lock()
+	unix.Close(p.initFD)
+	p.initFD = -1
+	p.mu.Unlock()
+}
+
+// Wait returns how the command ended; see [backends.Process].
+func (p *box) Wait() (backends.Exit, error) {
+	<-p.done
+	return p.exit, p.err
+}
+
+// end kills the whole box. While bwrap is making it, its two processes would
+// survive each other, so it is the process group that is killed.
+func (p *box) end() {
+	p.cancel()
+	p.killInit()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		syscall.Kill(-p.bwrap.Pid, syscall.SIGKILL)
+	}
+}
+
+func (p *box) killInit() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.initFD >= 0 {
+		unix.PidfdSendSignal(p.initFD, unix.SIGKILL, nil, 0)
+	}
+}
+
+// Kill ends the whole box at once.
+func (p *box) Kill() error {
+	p.mu.Lock()
+	p.killed = true
+	p.mu.Unlock()
+	p.end()
+	return nil
+}
+
+// child returns the command's own process, 0 when there is none (yet). It is the
+// first child of the first process in the box; what is orphaned there comes
+// after it.
+func (p *box) child() int {
+	p.mu.Lock()
+	init := p.init
+	p.mu.Unlock()
+	if init == 0 {
+		return 0
+	}
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", init, init))
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(string(data)), " ")
+	pid, _ := strconv.Atoi(first)
+	return pid
+}
+
+// running says whether the command has been executed, as far as one can tell.
+func (p *box) running() bool {
+	pid := p.child()
+	if pid == 0 {
+		return false
+	}
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	return err == nil && string(name) != "bwrap\n"
+}
+
+// Signal delivers to the command's own process.
+func (p *box) Signal(sig os.Signal) error {
+	s, ok := sig.(syscall.Signal)
+	if !ok {
+		return fmt.Errorf("signal %v: not a signal of this system", sig)
+	}
+	p.mu.Lock()
+	over := p.stopped || p.code != nil
+	p.mu.Unlock()
+	if over {
+		return os.ErrProcessDone
+	}
+	if pid := p.child(); pid != 0 {
+		return syscall.Kill(pid, s)
+	}
+	switch s {
+	case syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGSTOP, syscall.SIGCONT,
+		syscall.SIGCHLD, syscall.SIGURG, syscall.SIGWINCH:
+		return nil // do not end a program that has not said otherwise
+	}
+	p.mu.Lock()
+	if p.ended == 0 {
+		p.ended = s
+	}
+	p.mu.Unlock()
+	p.end()
+	return nil
+}
