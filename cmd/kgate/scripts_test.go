@@ -56,8 +56,25 @@ const ordinary = 54321
 // TestScriptsAsUser runs every scenario again as an ordinary user. A run by an
 // ordinary user has done that already.
 func TestScriptsAsUser(t *testing.T) {
+	only := "^TestScripts$"
+	for _, arg := range os.Args {
+		if pattern, ok := strings.CutPrefix(arg, "-test.run="); ok {
+			if _, sub, ok := strings.Cut(pattern, "/"); ok {
+				only += "/" + sub
+			}
+		}
+	}
+	if out := asUser(t, only); !strings.Contains(out, "--- PASS: TestScripts") {
+		t.Fatalf("no script ran as uid %d:\n%s", ordinary, out)
+	}
+}
+
+// asUser runs tests of this file again as an ordinary user and returns what
+// they print.
+func asUser(t *testing.T, only string) string {
+	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("TestScripts ran as an ordinary user")
+		t.Skip("the test ran as an ordinary user already")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -84,14 +101,6 @@ func TestScriptsAsUser(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	only := "^TestScripts$"
-	for _, arg := range os.Args {
-		if pattern, ok := strings.CutPrefix(arg, "-test.run="); ok {
-			if _, sub, ok := strings.Cut(pattern, "/"); ok {
-				only += "/" + sub
-			}
-		}
-	}
 	cmd := exec.Command(binary, "-test.run="+only, "-test.v=true")
 	cmd.Dir = home
 	cmd.Env = append(os.Environ(), "HOME="+home, "TMPDIR="+home, "USER=ordinary", "LOGNAME=ordinary", "UPDATE_SCRIPTS=")
@@ -103,9 +112,7 @@ func TestScriptsAsUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(out), "--- PASS: TestScripts") {
-		t.Fatalf("no script ran as uid %d:\n%s", ordinary, out)
-	}
+	return string(out)
 }
 
 func copyFile(from, to string, mode os.FileMode) error {

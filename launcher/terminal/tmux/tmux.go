@@ -169,21 +169,26 @@ func (s *Screen) Sane() {
 // Dir is the shell's directory.
 func (s *Screen) Dir() string { return s.dir }
 
-// Child returns the process that the shell waits for, or that process's first
-// own child.
-func (s *Screen) Child(second bool) string {
+// Child returns the process that the shell waits for or, when names are given,
+// the one that is reached through children with those names.
+func (s *Screen) Child(names ...string) string {
 	s.t.Helper()
 	pid := strings.TrimSpace(s.Run("display-message", "-p", "#{pane_pid}"))
-	depth := 1
-	if second {
-		depth = 2
-	}
-	for range depth {
-		out, err := exec.Command("ps", "-o", "pid=", "--ppid", pid).Output()
+	for _, name := range append([]string{""}, names...) {
+		out, err := exec.Command("ps", "-o", "pid=,comm=", "--ppid", pid).Output()
 		if err != nil {
 			s.t.Fatalf("find the children of %s: %v", pid, err)
 		}
-		pid = strings.Fields(string(out))[0]
+		found := ""
+		for line := range strings.Lines(string(out)) {
+			if f := strings.Fields(line); len(f) == 2 && (name == "" || f[1] == name) {
+				found = f[0]
+			}
+		}
+		if found == "" {
+			s.t.Fatalf("process %s has no child %q:\n%s", pid, name, out)
+		}
+		pid = found
 	}
 	return pid
 }
