@@ -138,7 +138,7 @@ Start with:
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return &statusError{status: statusUsage, err: fmt.Errorf("%w (see kgate --help)", err)}
 	})
-	root.AddCommand(newInitCommand(), newNetworkCommand(), newDoctorCommand(), newRunCommand(), newShellCommand(),
+	root.AddCommand(newInitCommand(), newNetworkCommand(), newDoctorCommand(), newRunCommand(), newShellCommand(), newIntegrateCommand(), newHookCommand(),
 		newExplainCommand(), newVerifyCommand(), newLogCommand())
 	return root
 }
