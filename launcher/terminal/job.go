@@ -123,7 +123,7 @@ func (s *Session) foreground() bool {
 func (s *Session) take() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || !(s.both || s.wanted) || !s.foreground() {
+	if s.master == nil || !(s.both || s.wanted) || !s.foreground() {
 		return false
 	}
 	if !s.raw {

@@ -3,6 +3,7 @@ package terminal
 import (
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +21,21 @@ func quietly(f func() error) error {
 	for {
 		if err := f(); err != unix.EINTR {
 			return err
+		}
+	}
+}
+
+// await waits until one of fds is ready, for d at most when that is not
+// negative, and returns how many are.
+func await(fds []unix.PollFd, d time.Duration) (int, error) {
+	ms := -1
+	if d >= 0 {
+		ms = max(1, int(d.Milliseconds()))
+	}
+	for {
+		n, err := unix.Poll(fds, ms)
+		if err != unix.EINTR {
+			return n, err
 		}
 	}
 }

@@ -3,6 +3,7 @@ package terminal
 import (
 	"runtime"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,22 @@ func quietly(f func() error) error {
 	for {
 		if err := f(); err != unix.EINTR {
 			return err
+		}
+	}
+}
+
+// await waits until one of fds is ready, for d at most when that is not
+// negative, and returns how many are.
+func await(fds []unix.PollFd, d time.Duration) (int, error) {
+	var timeout *unix.Timespec
+	if d >= 0 {
+		t := unix.NsecToTimespec(int64(d))
+		timeout = &t
+	}
+	for {
+		n, err := unix.Ppoll(fds, timeout, nil)
+		if err != unix.EINTR {
+			return n, err
 		}
 	}
 }

@@ -14,6 +14,9 @@
 // terminal, where reading stops it with SIGTTIN, and that is how it asks.
 //
 // Between the stage and the session go single bytes on a socket; see protocol.
+// What is typed while the command has the terminal is the command's, also what
+// it never reads: typing ahead for the shell is lost.
+//
 // The person's modes come back when the session is closed, whatever ended the
 // command. Only SIGKILL of kgate itself leaves them as they are: nothing runs
 // then that could restore them ("stty sane" does).
@@ -59,10 +62,11 @@ type Session struct {
 	mu      sync.Mutex
 	saved   unix.Termios // the person's modes, when raw
 	raw     bool
-	wanted  bool // the command has asked for the terminal
-	started bool // the command runs
-	closed  bool
+	wanted  bool   // the command has asked for the terminal
+	started bool   // the command runs
+	relayed bool   // Relay has been called
 	wake    [2]int // a pipe: a byte, or its end, ends the wait for keys
+	over    [2]int // a pipe: its end says that the box is gone
 	reading chan bool
 
 	signals chan os.Signal
@@ -106,13 +110,10 @@ func Open(in, out, errs *os.File) (*Session, error) {
 		s.release()
 		return nil, fmt.Errorf("make a terminal for the command: %w", err)
 	}
-	// The command's side is blocking, as programs expect of a terminal. Ours
-	// must not be, or its reads have no deadline; pty.Open leaves it blocking.
+	// The command's side is blocking, as programs expect of a terminal. On ours
+	// a command that does not read must not stop everything else.
 	s.slave.Fd()
-	if err := s.unblock(); err != nil {
-		s.release()
-		return nil, fmt.Errorf("open the command's terminal: %w", err)
-	}
+	syscall.SetNonblock(fd(s.master), true)
 	// In the background the modes are those of whoever is in the foreground: of
 	// a shell that edits its line.
 	if modes, err := getModes(s.tty); err == nil && s.foreground() {
@@ -126,27 +127,18 @@ func Open(in, out, errs *os.File) (*Session, error) {
 		syscall.SetNonblock(fds[0], true)
 		s.control = os.NewFile(uintptr(fds[0]), "terminal control")
 		s.stage = os.NewFile(uintptr(fds[1]), "terminal control")
-		err = unix.Pipe(s.wake[:])
+		if err = unix.Pipe(s.wake[:]); err == nil {
+			err = unix.Pipe(s.over[:])
+		}
 	}
 	if err != nil {
 		s.release()
 		return nil, fmt.Errorf("make the terminal's control socket: %w", err)
 	}
-	syscall.CloseOnExec(s.wake[0])
-	syscall.CloseOnExec(s.wake[1])
-	return s, nil
-}
-
-// unblock makes the master non-blocking.
-func (s *Session) unblock() error {
-	n, err := unix.FcntlInt(s.master.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		return err
+	for _, n := range []int{s.wake[0], s.wake[1], s.over[0], s.over[1]} {
+		syscall.CloseOnExec(n)
 	}
-	s.master.Close()
-	syscall.SetNonblock(n, true)
-	s.master = os.NewFile(uintptr(n), "terminal")
-	return nil
+	return s, nil
 }
 
 // Stream returns what the command gets in f's place: its terminal when f is
@@ -172,6 +164,7 @@ func (s *Session) Relay(rules *mask.Rules) error {
 	s.stage.Close()
 	s.done = make(chan struct{})
 	s.reading = make(chan bool, 1)
+	s.relayed = true
 	s.signals = make(chan os.Signal, 16)
 	signal.Notify(s.signals, syscall.SIGCONT, syscall.SIGWINCH)
 	if !signal.Ignored(syscall.SIGTSTP) {
@@ -180,13 +173,17 @@ func (s *Session) Relay(rules *mask.Rules) error {
 	defer signal.Stop(s.signals)
 	messages := make(chan [2]byte)
 	go s.listen(messages)
-	go s.keys()
+	keys, err := unix.FcntlInt(uintptr(fd(s.master)), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return fmt.Errorf("open the command's terminal: %w", err)
+	}
+	go copyKeys(fd(s.tty), keys, s.wake[0], s.reading)
 	loop := make(chan struct{})
 	go func() {
 		defer close(loop)
 		s.loop(messages)
 	}()
-	err := s.show(rules)
+	err = s.show(rules)
 	close(s.done)
 	<-loop
 	return err
@@ -195,57 +192,60 @@ func (s *Session) Relay(rules *mask.Rules) error {
 // show copies the command's output to the person's terminal.
 func (s *Session) show(rules *mask.Rules) error {
 	w := rules.Writer(writer(fd(s.out)))
+	var failed error
+	// When the person's terminal is gone the command's output still has to go
+	// somewhere, or the command would hang in the middle of it.
+	discard := func(err error) {
+		failed = s.shown(err)
+		w = rules.Writer(io.Discard)
+	}
+	end := func() error {
+		if err := w.Close(); failed == nil {
+			failed = s.shown(err)
+		}
+		return failed
+	}
 	buf := make([]byte, 64<<10)
-	idle := false // nothing came since the last look after Drain
+	fds := []unix.PollFd{{Fd: int32(fd(s.master)), Events: unix.POLLIN}, {Fd: int32(s.over[0])}}
 	for {
+		wait := time.Duration(-1)
+		if len(fds) == 1 {
+			wait = linger
+		}
 		if w.Held() {
-			s.master.SetReadDeadline(time.Now().Add(hold))
+			wait = hold
 		}
-		n, err := s.master.Read(buf)
-		if n > 0 {
-			idle = false
-			s.screen.see(buf[:n])
-			if _, err := w.Write(buf[:n]); err != nil {
-				return s.shown(err)
-			}
-		}
+		ready, err := await(fds, wait)
 		switch {
-		case err == nil:
-			s.await(time.Time{})
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			if s.await(time.Time{}) {
-				if err := w.Release(); err != nil {
-					return s.shown(err)
-				}
-				break
+		case err != nil:
+			return fmt.Errorf("wait for the command's terminal: %w", err)
+		case ready == 0 && w.Held():
+			if err := w.Release(); err != nil {
+				discard(err)
 			}
-			if idle {
-				return s.shown(w.Close())
-			}
-			// The time may have passed while the person's terminal was slow:
-			// look once more.
-			idle = true
-			s.master.SetReadDeadline(time.Now().Add(linger / 2))
-		case errors.Is(err, syscall.EIO), err == io.EOF:
+			continue
+		case ready == 0:
+			return end()
+		case len(fds) == 2 && fds[1].Revents != 0:
+			fds = fds[:1]
+			continue
+		}
+		n, err := unix.Read(int(fds[0].Fd), buf)
+		switch {
+		case err == unix.EAGAIN || err == unix.EINTR:
+		case err == unix.EIO, err == nil && n == 0:
 			// EIO is how Linux says that nobody has the other side open.
-			return s.shown(w.Close())
-		default:
+			return end()
+		case err != nil:
 			w.Close()
 			return fmt.Errorf("read the command's terminal: %w", err)
+		default:
+			s.screen.see(buf[:n])
+			if _, err := w.Write(buf[:n]); err != nil {
+				discard(err)
+			}
 		}
 	}
-}
-
-// await sets the time until which output is awaited, and returns true, unless
-// Drain has set one for good.
-func (s *Session) await(t time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.master.SetReadDeadline(t)
-	return true
 }
 
 // shown judges an error of writing to the person's terminal. A terminal that
@@ -263,9 +263,14 @@ func (s *Session) shown(err error) error {
 func (s *Session) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
-	if s.master != nil {
-		s.master.SetReadDeadline(time.Now().Add(linger))
+	closeEnd(&s.over[1])
+}
+
+// closeEnd closes an end of a pipe, once.
+func closeEnd(n *int) {
+	if *n != 0 {
+		unix.Close(*n)
+		*n = 0
 	}
 }
 
@@ -313,14 +318,13 @@ func (s *Session) release() {
 		s.tty.Close()
 		s.own = false
 	}
-	if s.wake[1] != 0 {
-		unix.Close(s.wake[1]) // keys sees its end, and closes the other
-		s.wake[1] = 0
-		if s.reading == nil {
-			unix.Close(s.wake[0])
-		} else {
-			close(s.reading)
-			s.reading = nil
-		}
+	closeEnd(&s.over[1])
+	closeEnd(&s.over[0])
+	if s.reading != nil { // keys has the other end of wake
+		close(s.reading)
+		s.reading = nil
+	} else if !s.relayed {
+		closeEnd(&s.wake[0])
 	}
+	closeEnd(&s.wake[1])
 }
