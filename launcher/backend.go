@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 
@@ -11,11 +12,14 @@ import (
 	"github.com/kgate-dev/kgate/launcher/terminal"
 )
 
-// Backend returns the box of an operating system, named as GOOS names it.
-func Backend(goos string) (backends.Backend, error) {
+// Backend returns the box of an operating system, named as GOOS names it. What
+// the network filter refuses, and what goes wrong beside the command, is told to
+// verbose, if that is not nil: the command's own streams hold nothing of it.
+func Backend(goos string, verbose io.Writer) (backends.Backend, error) {
 	switch goos {
 	case "linux":
 		b := bubblewrap.New(bubblewrap.ThisHost())
+		b.Verbose, b.Warnings = verbose, verbose
 		// Where kgate's own file cannot be found there is no stage, and a launch
 		// with a terminal fails for want of it.
 		self, _ := os.Executable()

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/kgate-dev/kgate/backends"
+	"github.com/kgate-dev/kgate/backends/hostfilter"
 	"github.com/kgate-dev/kgate/launcher/policy"
 )
 
@@ -64,6 +65,7 @@ type own struct {
 	Bwrap   string // the tool's file
 	Holds   []Hold // what keeps absent ways out absent
 	Managed string // ~/.kgate
+	Tools   hostfilter.Tools
 }
 
 // planner is one Plan in the making.
@@ -72,6 +74,7 @@ type planner struct {
 	p        *policy.Policy
 	c        backends.Command
 	stage    Stage
+	tools    hostfilter.Tools // of the host filter, with a host list
 	bwrap    string
 	findings []backends.Finding
 	holds    []Hold
@@ -107,7 +110,7 @@ func (b *Backend) Plan(p *policy.Policy, c backends.Command) (*backends.Plan, er
 		Hosts:    p.Hosts,
 		IPv6:     p.IPv6.Value,
 		Extra: &own{
-			Bwrap: w.bwrap, Holds: w.holds, Managed: filepath.Join(p.Home, ".kgate"),
+			Bwrap: w.bwrap, Holds: w.holds, Managed: filepath.Join(p.Home, ".kgate"), Tools: w.tools,
 		},
 	}
 	if n := len(plan.Argv()); n > maxWords {

@@ -1,10 +1,14 @@
 package bubblewrap
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 
 	"github.com/kgate-dev/kgate/backends"
 	"github.com/kgate-dev/kgate/backends/hostfilter"
+	"github.com/kgate-dev/kgate/launcher/policy"
 )
 
 // restricted is what a host list asks of bwrap: it says which process holds the
@@ -13,7 +17,34 @@ func (w *planner) restricted() {
 	from := w.p.Effective().From
 	w.add("info-fd", "says which process holds the network namespace", from, "--info-fd", "@info")
 	w.add("block-fd", "the command waits until the filter is complete", from, "--block-fd", "@block")
+	w.tools = filterTools(w.h, w.p)
+	if err := w.tools.Check(w.p.IPv6.Value); err != nil {
+		var f *hostfilter.Fault
+		if errors.As(err, &f) {
+			w.finding(f.Row, backends.Blocked, f.Err.Error(), f.Mend)
+		} else {
+			w.finding(hostfilter.RowAttach, backends.Blocked, err.Error(), "")
+		}
+		return
+	}
 	w.finding("network", backends.Ready, fmt.Sprintf("network restricted: %d hosts can be reached, through a filter around the network namespace", len(w.p.Hosts)), "")
+}
+
+// filterTools finds the programs of a host filter, on PATH and where
+// distributions put those of iptables. They run outside the box, so none is
+// taken from where a command in a box can write.
+func filterTools(h Host, p *policy.Policy) hostfilter.Tools {
+	dirs := append(h.Path(), "/usr/sbin", "/sbin", "/usr/local/sbin")
+	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return !filepath.IsAbs(dir) || writableByBox(h, dir, p) })
+	return hostfilter.FindTools(func(name string) string {
+		for _, dir := range dirs {
+			file := filepath.Join(dir, name)
+			if info, err := follow(h, file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+				return file
+			}
+		}
+		return ""
+	})
 }
 
 // resolvConf is what the box's resolver reads with a host list: the name gate is

@@ -52,13 +52,13 @@ func (p *box) listen(status *os.File, born chan<- int) {
 }
 
 // run sees the box through to its end and then cleans up.
-func (p *box) run(b *Backend, plan *backends.Plan, release *os.File, born <-chan int, listened <-chan struct{}) {
+func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, born <-chan int, listened <-chan struct{}) {
 	defer close(p.done)
 	var filter *hostfilter.Filter
 	var failed error
 	if release != nil {
 		if pid, ok := <-born; ok {
-			filter, failed = p.attach(b, plan, pid)
+			filter, failed = p.attach(b, plan, o.Tools, pid)
 		}
 		if failed == nil {
 			// Anything else than this byte must not be: the end of the file
@@ -113,13 +113,13 @@ func (p *box) run(b *Backend, plan *backends.Plan, release *os.File, born <-chan
 }
 
 // attach puts the host filter around the box's network namespace.
-func (p *box) attach(b *Backend, plan *backends.Plan, pid int) (*hostfilter.Filter, error) {
+func (p *box) attach(b *Backend, plan *backends.Plan, tools hostfilter.Tools, pid int) (*hostfilter.Filter, error) {
 	resolver, err := hostfilter.HostResolver()
 	if err != nil {
 		return nil, err
 	}
 	f, err := hostfilter.Attach(p.ctx, hostfilter.Config{
-		Hosts: plan.Hosts, IPv6: plan.IPv6, Resolver: resolver, Verbose: b.Verbose,
+		Hosts: plan.Hosts, IPv6: plan.IPv6, Resolver: resolver, Verbose: b.Verbose, Tools: tools,
 	}, pid)
 	if err != nil {
 		if p.ctx.Err() != nil {

@@ -218,7 +218,7 @@ func (b *Backend) start(p *box, o *own, plan *backends.Plan, std backends.Stdio)
 	born := make(chan int, 1)
 	listened := make(chan struct{})
 	go func() { p.listen(status, born); close(listened) }()
-	go p.run(b, plan, release, born, listened)
+	go p.run(b, o, plan, release, born, listened)
 	return nil
 }
 

@@ -36,12 +36,12 @@ type Filter struct {
 // released.
 func Attach(ctx context.Context, c Config, pid int) (*Filter, error) {
 	if c.Tools.Slirp == "" && c.Tools.Nsenter == "" && len(c.Tools.Restore) == 0 {
-		c.Tools = FindTools()
+		c.Tools = FindTools(OnPath)
 	}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	if err := c.Tools.check(c.IPv6); err != nil {
+	if err := c.Tools.Check(c.IPv6); err != nil {
 		return nil, err
 	}
 	o := orders{Hosts: c.Hosts, IPv6: c.IPv6, MTU: c.mtu(), Tools: c.Tools, Times: filterTimes, Omit: omitted()}

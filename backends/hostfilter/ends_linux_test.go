@@ -69,7 +69,7 @@ func nothingLeft(t testing.TB) {
 // A launch that cannot be filtered does not run, says why, and leaves nothing.
 func TestNoFilterNoCommand(t *testing.T) {
 	needLab(t)
-	good := FindTools()
+	good := FindTools(OnPath)
 	with := func(f func(*Tools)) Tools {
 		c := good
 		c.Restore, c.Restore6 = slices.Clone(c.Restore), slices.Clone(c.Restore6)
@@ -166,8 +166,8 @@ func TestNoFilterNoCommand(t *testing.T) {
 // Whatever of the tools can be missing or odd without harm.
 func TestOtherTools(t *testing.T) {
 	needLab(t)
-	good := FindTools()
-	legacy, legacy6 := find("iptables-legacy-restore", systemDirs), find("ip6tables-legacy-restore", systemDirs)
+	good := FindTools(OnPath)
+	legacy, legacy6 := OnPath("iptables-legacy-restore"), OnPath("ip6tables-legacy-restore")
 	if legacy == "" || legacy6 == "" {
 		t.Fatal("iptables-legacy-restore is not installed here, so nothing is shown of it")
 	}
@@ -332,7 +332,7 @@ func TestProbe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := FindTools()
+	good := FindTools(OnPath)
 	tests := []struct {
 		name string
 		c    Config

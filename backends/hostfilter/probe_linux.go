@@ -20,7 +20,7 @@ import (
 // about it. bwrap is bubblewrap's path. The box's command is never released.
 func Probe(c Config, bwrap string) []backends.Finding {
 	if c.Tools.Slirp == "" && c.Tools.Nsenter == "" && len(c.Tools.Restore) == 0 {
-		c.Tools = FindTools()
+		c.Tools = FindTools(OnPath)
 	}
 	rows := []backends.Finding{
 		probeSlirp(c), probeTun(), probeEnter(c.Tools),

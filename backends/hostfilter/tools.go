@@ -17,25 +17,32 @@ type Tools struct {
 	Restore, Restore6 []string
 }
 
-// FindTools looks the programs up on PATH, and those of iptables also where
-// distributions put them, which an ordinary user's PATH often lacks. No program
-// is run.
-func FindTools() Tools {
+// FindTools asks find for each program: its absolute path, or "". No program is
+// run. A caller whose PATH a command in a box can write to must not find there.
+func FindTools(find func(name string) string) Tools {
+	all := func(names ...string) (paths []string) {
+		for _, n := range names {
+			if p := find(n); p != "" {
+				paths = append(paths, p)
+			}
+		}
+		return paths
+	}
 	return Tools{
-		Slirp:    find("slirp4netns", nil),
-		Nsenter:  find("nsenter", nil),
-		Restore:  findAll("iptables-restore", "iptables-nft-restore", "iptables-legacy-restore"),
-		Restore6: findAll("ip6tables-restore", "ip6tables-nft-restore", "ip6tables-legacy-restore"),
+		Slirp:    find("slirp4netns"),
+		Nsenter:  find("nsenter"),
+		Restore:  all("iptables-restore", "iptables-nft-restore", "iptables-legacy-restore"),
+		Restore6: all("ip6tables-restore", "ip6tables-nft-restore", "ip6tables-legacy-restore"),
 	}
 }
 
-var systemDirs = []string{"/usr/sbin", "/sbin", "/usr/local/sbin"}
-
-func find(name string, dirs []string) string {
+// OnPath finds a program on PATH, or where distributions put those of iptables,
+// which an ordinary user's PATH often lacks.
+func OnPath(name string) string {
 	if p, err := exec.LookPath(name); err == nil && filepath.IsAbs(p) {
 		return p
 	}
-	for _, dir := range dirs {
+	for _, dir := range systemDirs {
 		p := filepath.Join(dir, name)
 		if i, err := os.Stat(p); err == nil && i.Mode().IsRegular() && i.Mode()&0o111 != 0 {
 			return p
@@ -44,19 +51,11 @@ func find(name string, dirs []string) string {
 	return ""
 }
 
-func findAll(names ...string) []string {
-	var paths []string
-	for _, n := range names {
-		if p := find(n, systemDirs); p != "" {
-			paths = append(paths, p)
-		}
-	}
-	return paths
-}
+var systemDirs = []string{"/usr/sbin", "/sbin", "/usr/local/sbin"}
 
-// check returns an error that names the first program that is missing.
+// Check returns a *Fault that names the first program that is missing.
 // ip6tables is not one of them: without it the gate turns IPv6 off otherwise.
-func (t Tools) check(ipv6 bool) error {
+func (t Tools) Check(ipv6 bool) error {
 	switch {
 	case t.Slirp == "":
 		return missing(RowSlirp, "slirp4netns")

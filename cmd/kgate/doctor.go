@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,7 @@ Exit status:
   kgate doctor --allow-net host.example:443`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := launcher.Backend(runtime.GOOS)
+			b, err := launcher.Backend(runtime.GOOS, nil)
 			if err != nil {
 				return err
 			}
@@ -99,7 +100,14 @@ func examine(r launcher.Request, b backends.Backend) []backends.Finding {
 		return append(rows, blocked(b.Name(), err))
 	}
 	rows = append(rows, pathRows(p, env)...)
-	return append(append(rows, plan.Findings...), b.Probe(p)...)
+	rows = append(rows, plan.Findings...)
+	for _, f := range b.Probe(p) {
+		// What the plan has found missing needs no trial.
+		if !slices.ContainsFunc(plan.Blocked(), func(known backends.Finding) bool { return known.Row == f.Row }) {
+			rows = append(rows, f)
+		}
+	}
+	return rows
 }
 
 func policyRow(p *policy.Policy) backends.Finding {

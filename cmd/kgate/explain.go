@@ -66,7 +66,7 @@ func explain(w io.Writer, r launcher.Request, goos string, argv []string, asJSON
 	if len(argv) == 0 {
 		return errors.New("explain: no command (say: kgate explain -- CMD)")
 	}
-	b, err := launcher.Backend(goos)
+	b, err := launcher.Backend(goos, nil)
 	if err != nil {
 		return fmt.Errorf("explain: --os: %w", err)
 	}

@@ -68,7 +68,7 @@ func run(r launcher.Request) error {
 	if err := r.Here(); err != nil {
 		return &statusError{status: statusLaunch, err: err}
 	}
-	b, err := launcher.Backend(runtime.GOOS)
+	b, err := launcher.Backend(runtime.GOOS, r.Verbose)
 	if err != nil {
 		return &statusError{status: statusLaunch, err: err}
 	}
