@@ -133,6 +133,14 @@ func sameFile(a, b *os.File) bool {
 	return errA == nil && errB == nil && os.SameFile(ai, bi)
 }
 
+// A command that prints more than much gets a wide pipe: how many a user may
+// have is limited, and most commands print little.
+const (
+	narrow = 64 << 10 // of the pipe and of the buffer, in bytes
+	wide   = 1 << 20  // the most that an ordinary user may set (pipe(7))
+	much   = 1 << 20
+)
+
 // idle is how long text that may be the start of a secret waits for more before
 // its public part is shown, so that a prompt appears.
 const idle = time.Millisecond
@@ -141,10 +149,17 @@ const idle = time.Millisecond
 // kgate's output any more, the command gets the broken pipe itself.
 func (s *stream) copy() {
 	defer s.from.Close()
-	buf := make([]byte, 64<<10)
+	buf := make([]byte, narrow)
 	waiting := false // a deadline is set
+	total := 0
 	for {
 		n, err := s.from.Read(buf)
+		if total += n; total > much && len(buf) == narrow {
+			widen(s.from, wide)
+			old := buf
+			buf = make([]byte, wide)
+			copy(buf, old[:n])
+		}
 		if n > 0 && s.wrote(s.mask.Write(buf[:n])) {
 			return
 		}

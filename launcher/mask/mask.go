@@ -48,7 +48,7 @@ type Rules struct {
 	byFirst  [256][]*pattern // by first byte, longest literal first
 	anywhere [256]bool       // some pattern with that first byte needs no word boundary
 	pairs    [1024]uint64    // one bit for each pair of bytes within a head
-	heads    [256]uint64     // one bit for the hash of each head
+	headBits [256]uint64     // one bit for the hash of each head
 	free     [256]uint64     // the same, of those that need no word boundary
 	dashes   bool            // only a private key starts with a dash
 	class    [256]class
@@ -117,7 +117,7 @@ func (r *Rules) add(p *pattern) {
 		r.setPair(h[0], h[1])
 		r.setPair(h[1], h[2])
 		n := hash(h[0], h[1], h[2])
-		r.heads[n>>6] |= 1 << (n & 63)
+		r.headBits[n>>6] |= 1 << (n & 63)
 		if !p.bounded() {
 			r.free[n>>6] |= 1 << (n & 63)
 		}
@@ -132,6 +132,12 @@ func (r *Rules) setPair(a, b byte) {
 // hash maps three bytes to 14 bits.
 func hash(a, b, c byte) uint32 {
 	return (uint32(a) | uint32(b)<<8 | uint32(c)<<16) * 0x9e3779b1 >> 18
+}
+
+// head says whether three bytes may be the first of a secret.
+func (r *Rules) head(a, b, c byte) bool {
+	n := hash(a, b, c)
+	return r.headBits[n>>6]>>(n&63)&1 != 0
 }
 
 // String returns s with its secrets replaced.

@@ -304,10 +304,10 @@ func (w *Writer) next(b []byte, i, limit int) int {
 		}
 		for m := m0 | m1<<2 | m2<<4 | m3<<6; m != 0; m &= m - 1 {
 			c := j + bits.TrailingZeros64(m)
-			if c > i && w.candidate(b, c-1) {
+			if c > i && w.r.head(b[c-1], b[c], b[c+1]) && w.candidate(b, c-1) {
 				return c - 1
 			}
-			if w.candidate(b, c) {
+			if w.r.head(b[c], b[c+1], b[c+2]) && w.candidate(b, c) {
 				return c
 			}
 		}
@@ -331,7 +331,7 @@ func (w *Writer) candidate(b []byte, i int) bool {
 	c := b[i]
 	if i+2 < len(b) {
 		n := hash(c, b[i+1], b[i+2])
-		if w.r.heads[n>>6]>>(n&63)&1 == 0 {
+		if w.r.headBits[n>>6]>>(n&63)&1 == 0 {
 			return false
 		}
 		if c == '-' && w.r.dashes && i+5 < len(b) && b[i+5] != 'B' {
