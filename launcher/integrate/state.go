@@ -52,7 +52,9 @@ func readState(h *Host, name string) (*state, error) {
 
 func (s *state) write() error {
 	if len(s.Files) == 0 {
-		return os.RemoveAll(s.dir)
+		err := os.RemoveAll(s.dir)
+		os.Remove(filepath.Dir(s.dir)) // stays when another integration is in it
+		return err
 	}
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
