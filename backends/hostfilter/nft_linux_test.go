@@ -35,7 +35,7 @@ func TestNFTMakesTheRulesOfIptables(t *testing.T) {
 				return
 			}
 			run := func(stdin, tool string, args ...string) string {
-				cmd := exec.Command(find(tool, systemDirs), args...)
+				cmd := exec.Command(OnPath(tool), args...)
 				cmd.Stdin = strings.NewReader(stdin)
 				out, err := cmd.CombinedOutput()
 				if err != nil {
