@@ -275,7 +275,8 @@ func TestEndsWithParent(t *testing.T) {
 	start(t, Options{}).Close()
 	marker := "KGATE_LAB_HOLDER=" + t.TempDir()
 	cmd := exec.Command(self(t), "-test.run=^TestEndsWithParent$")
-	cmd.Env = append(os.Environ(), marker)
+	tmp := t.TempDir()
+	cmd.Env = append(os.Environ(), marker, "TMPDIR="+tmp)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -306,5 +307,8 @@ func TestEndsWithParent(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("%d processes are left", count())
 		}
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left: %v %v", left, err)
 	}
 }

@@ -54,6 +54,8 @@ func machineMain(args []string) int {
 		return 1
 	}
 	m.serve()
+	// Whoever made it may have been killed.
+	os.RemoveAll(filepath.Dir(args[0]))
 	return 0
 }
 
