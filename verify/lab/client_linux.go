@@ -29,6 +29,9 @@ type Lab struct {
 	broken  error
 }
 
+// saidFile, in the lab's directory, is what its machine said before it came up.
+const saidFile = "machine.err"
+
 // Start makes the lab and returns once everything in it answers.
 func Start(o Options) (*Lab, error) {
 	dir, err := os.MkdirTemp("", "kgate-lab-")
@@ -62,7 +65,7 @@ func (l *Lab) start(o Options) error {
 		return err
 	}
 
-	said := filepath.Join(l.dir, "machine.err")
+	said := filepath.Join(l.dir, saidFile)
 	stderr, err := os.Create(said)
 	if err != nil {
 		return err

@@ -54,8 +54,11 @@ func machineMain(args []string) int {
 		return 1
 	}
 	m.serve()
-	// Whoever made it may have been killed.
-	os.RemoveAll(filepath.Dir(args[0]))
+	// Whoever made these may have been killed.
+	dir := filepath.Dir(args[0])
+	for _, name := range []string{args[0], filepath.Join(dir, saidFile), dir} {
+		os.Remove(name)
+	}
 	return 0
 }
 
