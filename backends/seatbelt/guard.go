@@ -19,13 +19,17 @@ type guard struct {
 	say   io.WriteCloser
 }
 
-// guardScript takes the box's process group and the launch's directory.
-const guardScript = `read -r all_is_clean && exit
-kill -KILL -- "-$1" 2>/dev/null
-chmod -R u+rwx -- "$2" 2>/dev/null
-rm -rf -- "$2"`
+// guardScript takes the launch's directory as its argument, then reads the number
+// of the box's process group and that all is clean. The shell's kill need not
+// know "--": dash takes it for a number.
+const guardScript = `read -r group || group=
+read -r all_is_clean && exit
+case $group in ''|*[!0-9]*) ;; *) kill -KILL "-$group" ;; esac
+chmod -R u+rwx "$1"
+rm -rf "$1"`
 
-func watch(group int, dir string) (*guard, error) {
+// watch starts the guard of a launch whose directory is absolute.
+func watch(dir string) (*guard, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -37,7 +41,7 @@ func watch(group int, dir string) (*guard, error) {
 		return nil, err
 	}
 	defer null.Close()
-	argv := []string{"sh", "-c", guardScript, "kgate-guard", strconv.Itoa(group), dir}
+	argv := []string{"sh", "-c", guardScript, "kgate-guard", dir}
 	shell, err := os.StartProcess("/bin/sh", argv, &os.ProcAttr{
 		Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{r, null, null}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
@@ -48,9 +52,15 @@ func watch(group int, dir string) (*guard, error) {
 	return &guard{shell: shell, say: w}, nil
 }
 
+// over tells the guard which process group is the box's.
+func (g *guard) over(group int) error {
+	_, err := io.WriteString(g.say, strconv.Itoa(group)+"\n")
+	return err
+}
+
 // dismiss ends the guard.
 func (g *guard) dismiss() {
-	io.WriteString(g.say, "yes\n")
+	io.WriteString(g.say, "\nyes\n")
 	g.say.Close()
 	g.shell.Wait()
 }

@@ -83,23 +83,29 @@ func launch(plan *backends.Plan, std backends.Stdio) (_ *box, err error) {
 	if len(plan.Command.Argv) > 0 {
 		b.name = plan.Command.Argv[0]
 	}
+	defer func() {
+		if err != nil {
+			status.Close()
+			words.Close()
+		}
+	}()
+	if b.guard, err = watch(profile.Temp); err != nil {
+		return nil, err
+	}
 	b.process, err = os.StartProcess(argv[0], argv, &os.ProcAttr{
 		Dir: plan.Command.Dir, Env: env,
 		Files: []*os.File{or(std.In), or(std.Out), wordsEnd, or(std.Control), statusEnd, or(std.Err)},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		status.Close()
-		words.Close()
+		b.guard.dismiss()
 		return nil, fmt.Errorf("start %q: %w", argv[0], err)
 	}
-	b.guard, err = watch(b.process.Pid, b.temp)
-	if err != nil {
+	if err = b.guard.over(b.process.Pid); err != nil {
 		b.Kill()
 		b.process.Wait()
-		status.Close()
-		words.Close()
-		return nil, err
+		b.guard.dismiss()
+		return nil, fmt.Errorf("tell the guard of the launch: %w", err)
 	}
 	go b.run(status, words)
 	return b, nil

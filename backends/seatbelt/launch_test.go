@@ -308,19 +308,24 @@ func TestAbandoned(t *testing.T) {
 	if _, err := fmt.Fscan(out, &pid, &temp); err != nil {
 		t.Fatal(err)
 	}
-	if !exists(temp) || syscall.Kill(pid, 0) != nil {
+	if !exists(temp) || !alive(pid) {
 		t.Fatalf("the box did not stand: %d %s", pid, temp)
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if !exists(temp) && syscall.Kill(pid, 0) != nil {
-			break
-		}
+	for end := time.Now().Add(30 * time.Second); exists(temp) || alive(pid); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("left behind: directory %v, process %v", exists(temp), syscall.Kill(pid, 0))
+			shown, _ := exec.Command("ps", "-o", "pid,ppid,pgid,sess,stat,args", "-p", fmt.Sprint(pid)).Output()
+			t.Fatalf("left behind: directory %v, process %s", exists(temp), shown)
 		}
 	}
+}
+
+// alive reports whether a process is there and has not ended: an orphan that
+// nobody waits for stays as a zombie.
+func alive(pid int) bool {
+	out, err := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
+	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
 }
 
 // abandon is another process that starts a box and waits to be killed.
@@ -331,11 +336,14 @@ func abandon(dir string) {
 	f.Kgate, f.UserTemp, f.Temp = self, dir, filepath.Join(dir, "kgate-1")
 	script := filepath.Join(dir, "tool")
 	os.WriteFile(script, []byte("#!/bin/sh\n"+passes), 0o755)
-	pl, err := New(f).Plan(base(project(dir)), backends.Command{Argv: []string{"sleep", "60"}, Dir: dir, Env: []string{"PATH=/usr/bin:/bin"}})
+	pl, err := New(f).Plan(base(project(dir)), backends.Command{Argv: []string{"sh", "-c", "echo up >$TMPDIR/up; sleep 60"}, Dir: dir, Env: []string{"PATH=/usr/bin:/bin"}})
 	if err == nil {
 		pl.Parts[0].Words[0] = script
 		var b *box
 		if b, err = launch(pl, backends.Stdio{}); err == nil {
+			for !exists(filepath.Join(f.Temp, "tmp/up")) {
+				time.Sleep(5 * time.Millisecond)
+			}
 			fmt.Println(b.process.Pid, f.Temp)
 			time.Sleep(time.Minute)
 		}
