@@ -1,0 +1,114 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// report writes the table, and fails when a case did.
+func report(from, to string, chosen []*program) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	var cells []cell
+	if err := json.Unmarshal(text, &cells); err != nil {
+		return err
+	}
+	ran := map[string]bool{}
+	for _, p := range chosen {
+		ran[p.name] = true
+	}
+	failed := 0
+	var notes []string
+	show := func(p *program, name string) string {
+		if !ran[p.name] {
+			return "not run"
+		}
+		for _, c := range cells {
+			if c.Program != p.name || c.Case != name {
+				continue
+			}
+			switch {
+			case c.NotRun:
+				notes = append(notes, fmt.Sprintf("%s, %s: %s", p.title, name, oneLine(c.Text)))
+				return "not run"
+			case c.OK:
+				return "yes"
+			}
+			failed++
+			notes = append(notes, fmt.Sprintf("%s, %s: NO: %s", p.title, name, oneLine(c.Text)))
+			return "**no**"
+		}
+		return "not run"
+	}
+	var b strings.Builder
+	b.WriteString(head)
+	table := func(rows []string) {
+		b.WriteString("| |")
+		for _, p := range programs {
+			fmt.Fprintf(&b, " %s %s |", p.title, p.version)
+		}
+		b.WriteString("\n|---|" + strings.Repeat("---|", len(programs)) + "\n")
+		for _, name := range rows {
+			fmt.Fprintf(&b, "| %s |", name)
+			for _, p := range programs {
+				fmt.Fprintf(&b, " %s |", show(p, name))
+			}
+			b.WriteString("\n")
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("## With kgate\n\n")
+	table(cases)
+	b.WriteString("## Control: without kgate\n\nThat each of these is `yes` is what makes the table above worth something.\n\n")
+	table(controls)
+	if len(notes) > 0 {
+		b.WriteString("## What was not so, or not run\n\n")
+		for _, n := range notes {
+			fmt.Fprintf(&b, "- %s\n", n)
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("## Not measured\n\naider and VS Code have an integration, made after their documentation and source; no test here drives them.\n\n")
+	fmt.Fprintf(&b, "Measured with %s.\n", strings.Join(versions(), ", "))
+	if err := os.WriteFile(to, []byte(b.String()), 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "ci/harness: wrote %s\n", to)
+	if failed > 0 {
+		return fmt.Errorf("%d cases failed", failed)
+	}
+	return nil
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+const head = "# Harnesses\n\n" +
+	"Written by `go run ./ci/harness -claude`; edit that and not this page. Each harness is\n" +
+	"driven without a terminal, as an ordinary user, with `kgate integrate NAME` done,\n" +
+	"against a stand-in for its model's API in a network namespace with nothing but a\n" +
+	"loopback interface. `kgate integrate NAME --check` says the same of your machine:\n" +
+	"what the harness would run, and how that way fails open.\n\n"
+
+// versions are those of what the box is made of.
+func versions() []string {
+	out := []string{}
+	for _, argv := range [][]string{{"uname", "-sr"}, {"bwrap", "--version"}, {"slirp4netns", "--version"}, {"node", "--version"}} {
+		text, err := exec.Command(argv[0], argv[1:]...).Output()
+		if err != nil {
+			continue
+		}
+		line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+		if argv[0] == "node" {
+			line = "node " + line
+		}
+		out = append(out, line)
+	}
+	return out
+}
