@@ -136,9 +136,10 @@ func sameFile(a, b *os.File) bool {
 // A command that prints more than much gets a wide pipe: how many a user may
 // have is limited, and most commands print little.
 const (
-	narrow = 64 << 10 // of the pipe and of the buffer, in bytes
-	wide   = 1 << 20  // the most that an ordinary user may set (pipe(7))
-	much   = 1 << 20
+	much     = 1 << 20   // bytes
+	widePipe = 1 << 20   // the most that an ordinary user may set (pipe(7))
+	narrow   = 64 << 10  // of the buffer at first
+	wide     = 256 << 10 // of the buffer then: a larger one does not fit the caches
 )
 
 // idle is how long text that may be the start of a secret waits for more before
@@ -155,7 +156,7 @@ func (s *stream) copy() {
 	for {
 		n, err := s.from.Read(buf)
 		if total += n; total > much && len(buf) == narrow {
-			widen(s.from, wide)
+			widen(s.from, widePipe)
 			old := buf
 			buf = make([]byte, wide)
 			copy(buf, old[:n])

@@ -51,6 +51,7 @@ type Rules struct {
 	headBits [256]uint64     // one bit for the hash of each head
 	free     [256]uint64     // the same, of those that need no word boundary
 	dashes   bool            // only a private key starts with a dash
+	colons   bool            // only a URL's authority starts with a colon
 	class    [256]class
 	builtin  [len(kinds)]pattern
 }
@@ -89,6 +90,7 @@ func Compile(prefixes []string, values []Value) (*Rules, error) {
 		}
 	}
 	r.dashes = len(r.byFirst['-']) == 1
+	r.colons = len(r.byFirst[':']) == 1
 	for i := range r.byFirst {
 		l := r.byFirst[i]
 		sort.SliceStable(l, func(a, b int) bool { return len(l[a].lit) > len(l[b].lit) })

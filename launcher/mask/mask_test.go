@@ -136,10 +136,11 @@ func TestMask(t *testing.T) {
 		{"a value percent-encoded", "p%26ss+w%25rd%2F1 p%26ss%20w%25rd%2f1 p%26ss%20w%25rd/1 p&ss+w%25rd/1", "[masked: PW] [masked: PW] [masked: PW] [masked: PW]"},
 		{"a value in JSON", `p\u0026ss w%rd/1 q\"\\\nz`, `[masked: PW] [masked: Q]`},
 		{"a value over lines on a terminal", "q\"\\\r\nz q\"\\\nz", "[masked: Q] [masked: Q]"},
+		{"a value of slashes", "http:///usr/x1 a://b:/usr/x1 http://u:hunter2@h/usr/x1", "http://[masked: S] a://b:[masked: S] http://u:[masked: url-password]@h[masked: S]"},
 		{"a value and a token", "ghp_known0123456789abcdefghi", "[masked: G]"},
 		{"binary", "\x00\xff\xfe\x80ghp_\x00\x1b\x1b[\x1b[3", "\x00\xff\xfe\x80ghp_\x00\x1b\x1b[\x1b[3"},
 	}
-	r := compile(t, []string{"corp_", "sk-ant-corp-"}, Value{"PW", "p&ss w%rd/1"}, Value{"Q", "q\"\\\nz"}, Value{"G", "ghp_known0123"}, Value{"NONE", ""})
+	r := compile(t, []string{"corp_", "sk-ant-corp-"}, Value{"PW", "p&ss w%rd/1"}, Value{"Q", "q\"\\\nz"}, Value{"G", "ghp_known0123"}, Value{"NONE", ""}, Value{"S", "/usr/x1"})
 	for _, tt := range tests {
 		for n := 1; n < 70; n++ {
 			if got := split(t, r, tt.in, n); got != tt.want {
@@ -313,7 +314,7 @@ func wrap(s string, n int) string {
 
 // noise is n bytes of what programs print, with many beginnings of secrets.
 func noise(rnd *rand.Rand, n int) string {
-	pieces := []string{" ", "\n", "a", "sk", "sk-", "gh", "ghp", "-----", "-----BEGIN ", "://", ":", "@", "/", "eyJ", ".", "x", "AK", "AKIA", "\x1b", "\x1b[", "\x1b[31m", "m", "\r\n", "%", "\\n", "\xff", "corp", "0", "word", "hun"}
+	pieces := []string{" ", "\n", "a", "sk", "sk-", "gh", "ghp", "-----", "-----BEGIN ", "://", ":", "@", "/", "eyJ", ".", "x", "AK", "AKIA", "\x1b", "\x1b[", "\x1b[31m", "m", "\r\n", "%", "\\n", "\xff", "corp", "0", "word", "hun", "//@", "u:p@"}
 	var b strings.Builder
 	for b.Len() < n {
 		b.WriteString(pieces[rnd.Intn(len(pieces))])
@@ -360,7 +361,7 @@ const planted = "pl@nted/secret value+1"
 // in it; what is planted does not come out, whatever stands around it, and
 // whenever Release is called.
 func FuzzSplit(f *testing.F) {
-	r := compile(f, []string{"corp_"}, Value{"P", planted})
+	r := compile(f, []string{"corp_"}, Value{"P", planted}, Value{"S", "//@x"})
 	for i := range int64(300) {
 		f.Add(i, noise(rand.New(rand.NewSource(i)), 60), "")
 	}

@@ -31,7 +31,8 @@ type Writer struct {
 	err error
 
 	mode      mode
-	authority bool // in the user part of a URL, where a colon starts a password
+	authority bool  // in the user part of a URL, where a colon starts a password
+	userFrom  int64 // position in the stream where that part starts
 
 	tail class // inToken: what is dropped
 	left int   // inToken: how much of it at most; -1: all
@@ -234,7 +235,7 @@ func (w *Writer) runText(b []byte, start int, final bool) (int, bool) {
 	for {
 		limit := len(b)
 		if w.authority {
-			for limit = i; limit < len(b) && w.r.class[b[limit]]&cUser != 0; limit++ {
+			for limit = max(i, int(w.userFrom-w.off)); limit < len(b) && w.r.class[b[limit]]&cUser != 0; limit++ {
 			}
 		}
 		i = w.next(b, i, limit)
@@ -262,6 +263,15 @@ func (w *Writer) runText(b []byte, start int, final bool) (int, bool) {
 			w.authority = false
 			continue
 		}
+		if w.r.colons && b[i] == ':' && i+2 < len(b) && b[i+1] == '/' && b[i+2] == '/' {
+			// What choose would find, at a fraction of the cost: logs are full of
+			// addresses.
+			if alnum(w.before(b, i, 1)) {
+				w.enter(b, i+3)
+			}
+			i++
+			continue
+		}
 		res := w.choose(b, i, final)
 		switch res.verdict {
 		case need:
@@ -271,8 +281,8 @@ func (w *Writer) runText(b []byte, start int, final bool) (int, bool) {
 			i++
 		case yes:
 			if res.p == nil {
-				i += res.n
-				w.authority = w.maybePassword(b, i)
+				w.enter(b, i+res.n)
+				i++
 				continue
 			}
 			w.text(b, start, i)
@@ -372,15 +382,18 @@ func (w *Writer) runToken(b []byte, i int, final bool) (int, bool) {
 	return i, false
 }
 
-// maybePassword says whether the authority of a URL that starts at b[i] may have
-// a password in it: most end without an at sign.
-func (w *Writer) maybePassword(b []byte, i int) bool {
+// enter notes that the authority of a URL starts at b[i], unless it is seen to
+// end without an at sign, as most do: then there is no password in it.
+func (w *Writer) enter(b []byte, i int) {
 	for j := i; j < len(b) && j-i < maxPassword; j++ {
 		if w.r.class[b[j]]&cPass == 0 {
-			return b[j] == '@'
+			if b[j] != '@' {
+				return
+			}
+			break
 		}
 	}
-	return true
+	w.authority, w.userFrom = true, w.off+int64(i)
 }
 
 // password looks at the colon at b[i] that follows a URL's user: a password
