@@ -47,7 +47,7 @@ const minPrefix = 3
 type Rules struct {
 	byFirst  [256][]*pattern // by first byte, longest literal first
 	anywhere [256]bool       // some pattern with that first byte needs no word boundary
-	pairs    [1024]uint64    // one bit for each pair of bytes within a head
+	pairs    [1 << 16]byte   // 2 for the first pair of bytes of each head, 1 for the second
 	headBits [256]uint64     // one bit for the hash of each head
 	free     [256]uint64     // the same, of those that need no word boundary
 	dashes   bool            // only a private key starts with a dash
@@ -116,19 +116,14 @@ func (r *Rules) add(p *pattern) {
 		case p.second != h[1] && h[1] != 0x1b:
 			p.second = 0
 		}
-		r.setPair(h[0], h[1])
-		r.setPair(h[1], h[2])
+		r.pairs[uint16(h[0])|uint16(h[1])<<8] |= 2
+		r.pairs[uint16(h[1])|uint16(h[2])<<8] |= 1
 		n := hash(h[0], h[1], h[2])
 		r.headBits[n>>6] |= 1 << (n & 63)
 		if !p.bounded() {
 			r.free[n>>6] |= 1 << (n & 63)
 		}
 	})
-}
-
-func (r *Rules) setPair(a, b byte) {
-	n := uint(a) | uint(b)<<8
-	r.pairs[n>>6] |= 1 << (n & 63)
 }
 
 // hash maps three bytes to 14 bits.

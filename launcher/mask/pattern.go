@@ -96,9 +96,6 @@ type pattern struct {
 // bounded says whether the pattern counts at the start of a word only.
 func (p *pattern) bounded() bool { return p.form == formPrefix || p.form == formJWT }
 
-// value says whether the pattern is one of the person's values.
-func (p *pattern) value() bool { return p.form >= formRaw }
-
 // heads calls f with every string of three bytes that can start the pattern in
 // a text. It may repeat itself.
 func (p *pattern) heads(f func(string)) {

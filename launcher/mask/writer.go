@@ -306,18 +306,15 @@ func (w *Writer) next(b []byte, i, limit int) int {
 	j := i
 	for fast := min(limit, len(b)-2); j+8 <= fast; j += 8 {
 		v := binary.LittleEndian.Uint64(b[j:])
-		p0, p1, p2, p3 := v&0xffff, v>>16&0xffff, v>>32&0xffff, v>>48
-		m0, m1 := pairs[p0>>6]>>(p0&63)&1, pairs[p1>>6]>>(p1&63)&1
-		m2, m3 := pairs[p2>>6]>>(p2&63)&1, pairs[p3>>6]>>(p3&63)&1
+		m0, m1 := pairs[uint16(v)], pairs[uint16(v>>16)]
+		m2, m3 := pairs[uint16(v>>32)], pairs[uint16(v>>48)]
 		if m0|m1|m2|m3 == 0 {
 			continue
 		}
-		for m := m0 | m1<<2 | m2<<4 | m3<<6; m != 0; m &= m - 1 {
-			c := j + bits.TrailingZeros64(m)
-			if c > i && w.r.head(b[c-1], b[c], b[c+1]) && w.candidate(b, c-1) {
-				return c - 1
-			}
-			if w.r.head(b[c], b[c+1], b[c+2]) && w.candidate(b, c) {
+		for m := uint(m0 | m1<<2 | m2<<4 | m3<<6); m != 0; m &= m - 1 {
+			// An even bit is a second pair, one byte after its head's start.
+			c := j - 1 + bits.TrailingZeros(m)
+			if c >= i && w.r.head(b[c], b[c+1], b[c+2]) && w.candidate(b, c) {
 				return c
 			}
 		}
