@@ -87,7 +87,6 @@ type site struct {
 	policy  *policy.Policy
 	env     []string
 	backend *Backend
-	umask   int
 }
 
 func newSite(t testing.TB) *site {

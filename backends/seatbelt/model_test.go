@@ -76,17 +76,6 @@ func base(change ...func(*policy.Policy)) *policy.Policy {
 func network(m policy.Network) func(*policy.Policy) {
 	return func(p *policy.Policy) { p.Network.Value = m }
 }
-func hosts(names ...string) func(*policy.Policy) {
-	return func(p *policy.Policy) {
-		for _, n := range names {
-			h := policy.Host{Name: n, From: from("allow.hosts")}
-			if a, err := netip.ParseAddr(n); err == nil {
-				h = policy.Host{Addr: a, From: from("allow.hosts")}
-			}
-			p.Hosts = append(p.Hosts, h)
-		}
-	}
-}
 func allow(names ...string) func(*policy.Policy) {
 	return func(p *policy.Policy) {
 		for _, n := range names {
