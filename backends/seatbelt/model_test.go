@@ -1,7 +1,6 @@
 package seatbelt
 
 import (
-	"net/netip"
 	"path"
 	"strings"
 	"testing"
