@@ -88,6 +88,7 @@ var (
 		"the secret reaches the model's API",
 		"the model's key is in the command's environment",
 		"both hosts answer",
+		"the harness is killed: the command runs on",
 	}
 )
 
@@ -186,7 +187,12 @@ func (d *driver) program(p *program) {
 		}
 		d.add(p, cases[7+i], err)
 	}
-	o, err := d.network(p, true)
+	o, err := d.start(p, "waits-bare", false, func(r *run) { r.Steps, r.Signal = stepsOfWaiting, syscall.SIGKILL })
+	if err == nil && len(o.Left) == 0 {
+		err = errors.New("nothing was left running")
+	}
+	d.add(p, controls[5], err)
+	o, err = d.network(p, true)
 	if err == nil {
 		err = errors.Join(o.says(0, "hello from 203.0.113.10:9999"), o.says(0, "allowed=0"), o.says(0, "other=1"))
 	}
@@ -471,6 +477,9 @@ func (o *outcome) ended(sig syscall.Signal) error {
 	}
 	if len(o.Left) > 0 {
 		return fmt.Errorf("left running: %s", strings.Join(o.Left, "; "))
+	}
+	if sig != syscall.SIGKILL && o.Late {
+		return errors.New("the harness did not end by itself")
 	}
 	if sig == 0 && len(o.results) == 0 {
 		return fmt.Errorf("the model was told nothing (the harness ended with %s)", o.Status)

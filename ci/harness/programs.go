@@ -65,6 +65,7 @@ env_key = "OPENAI_API_KEY"
   "model": "stub/` + modelName + `",
   "autoupdate": false,
   "share": "disabled",
+  "permission": {"bash": "allow", "external_directory": "allow"},
 }
 `},
 		env:  []string{"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1"},
@@ -94,7 +95,9 @@ env_key = "OPENAI_API_KEY"
 }
 `},
 		env: []string{"ANTHROPIC_BASE_URL=http://127.0.0.1:" + port, "DISABLE_AUTOUPDATER=1",
-			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "ANTHROPIC_SMALL_FAST_MODEL=" + modelName},
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+			// With them a command that takes too long is not ended but waited for.
+			"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", "ANTHROPIC_SMALL_FAST_MODEL=" + modelName},
 		args:   []string{"-p", "--dangerously-skip-permissions", "--model", modelName, "go on"},
 		status: "Exit code %d", key: "ANTHROPIC_API_KEY", timeout: 3000,
 	},

@@ -35,6 +35,7 @@ type run struct {
 	Lab    bool           // on the lab's machine
 	Moved  bool           // kgate is taken away after kgate integrate
 
+	Late   bool     // it had to be killed for want of an end
 	Status string   // how the harness ended
 	Left   []string // what ran on 5 seconds after it
 	Took   time.Duration
@@ -212,7 +213,7 @@ wait:
 		case <-ended:
 			break wait
 		case <-kill:
-			r.Status = "did not end by itself; "
+			r.Late = true
 			cmd.Process.Kill()
 			<-ended
 			break wait
@@ -225,7 +226,7 @@ wait:
 		}
 	}
 	r.Took = time.Since(begun)
-	r.Status += cmd.ProcessState.String()
+	r.Status = cmd.ProcessState.String()
 	for end := time.Now().Add(5 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		if r.Left = left(r.Mark); len(r.Left) == 0 || time.Now().After(end) {
 			break
