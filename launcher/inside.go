@@ -3,8 +3,10 @@ package launcher
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/kgate-dev/kgate/backends"
 	"github.com/kgate-dev/kgate/backends/bubblewrap"
@@ -85,4 +87,17 @@ func placed(err error, env []string) error {
 		Reason: "kgate is inside " + o.name + ", and cannot make a box in it: " + strings.Join(reasons, "; ") + "; nothing was started",
 		Mend:   o.mend,
 	}}}
+}
+
+// within adds the box that kgate is in to an error that such a box explains: a
+// home directory that is read-only there.
+func within(err error, env []string) error {
+	if !errors.Is(err, syscall.EROFS) {
+		return err
+	}
+	o := around(env)
+	if o == nil {
+		return err
+	}
+	return fmt.Errorf("box: kgate is inside %s, and cannot work in it: %w; nothing was started (%s)", o.name, err, o.mend)
 }

@@ -165,7 +165,7 @@ func Run(r Request, b backends.Backend, in, out, errs *os.File) (int, error) {
 		return 0, err
 	}
 	if err := l.record(audit.Launch, ""); err != nil {
-		return 0, err
+		return 0, within(err, r.Env)
 	}
 	status, err := l.relay(in, out, errs)
 	if err != nil {

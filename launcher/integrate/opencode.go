@@ -13,7 +13,10 @@ func init() {
 		Open:  "where the program is missing, opencode takes another shell and says nothing; a plugin of kgate's in opencode's own directory refuses the command then",
 		edits: opencodeEdits, check: opencodeCheck,
 		after: func(*Host) []string {
-			return []string{"opencode's own file tools and webfetch do not go through a shell: they are its permissions to rule"}
+			return []string{
+				"opencode's own file tools and webfetch do not go through a shell: they are its permissions to rule",
+				"the model may choose a command's working directory, and the box makes the project around that writable: leave opencode's permission external_directory at ask or deny",
+			}
 		},
 	})
 }
