@@ -3,8 +3,12 @@ package terminal
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestStatus(t *testing.T) {
@@ -246,4 +250,36 @@ func TestPipeline(t *testing.T) {
 	s.Key("C-c")
 	s.Prompt()
 	s.Sane()
+}
+
+// A terminal that goes away ends a command that is stopped, too: it does not wait
+// for ever for somebody to continue it.
+func TestHangUpOfAStoppedCommand(t *testing.T) {
+	s := newScreen(t)
+	s.Enter("echo $$ >shell")
+	s.Enter(`L sh -c 'echo $$ >pid; exec sleep 500'`)
+	s.Wait("the command", func(string) bool { _, err := os.Stat(filepath.Join(s.Dir(), "pid")); return err == nil })
+	s.Key("C-z")
+	s.Shows("Stopped", "ready>")
+	number := func(name string) int {
+		text, err := os.ReadFile(filepath.Join(s.Dir(), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	command, shell := number("pid"), number("shell")
+	if err := syscall.Kill(shell, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(10 * time.Second); syscall.Kill(command, 0) == nil; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(until) {
+			syscall.Kill(command, syscall.SIGKILL)
+			t.Fatal("the stopped command is still there")
+		}
+	}
 }

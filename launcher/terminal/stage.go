@@ -261,6 +261,7 @@ func (st *stage) obey(order byte) {
 		syscall.Kill(-st.pid, syscall.SIGCONT)
 	case msgHangUp:
 		syscall.Kill(-st.pid, syscall.SIGHUP)
+		syscall.Kill(-st.pid, syscall.SIGCONT)
 	case msgStop:
 		syscall.Kill(-st.pid, syscall.SIGTSTP)
 	}
@@ -278,6 +279,11 @@ func (st *stage) signal(sig syscall.Signal) {
 		syscall.Kill(-st.pid, sig)
 	default:
 		syscall.Kill(st.pid, sig)
+	}
+	if sig == syscall.SIGHUP || sig == syscall.SIGTERM {
+		// A command that is stopped would never learn of its end. The kernel,
+		// too, continues what it hangs up.
+		syscall.Kill(-st.pid, syscall.SIGCONT)
 	}
 }
 
