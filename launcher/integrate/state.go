@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sort"
 	"strconv"
 )
 
@@ -207,10 +208,13 @@ func (p *Plan) Remove() error {
 			return fmt.Errorf("restore %q: %w", e.File, err)
 		}
 	}
+	var dirs []string
 	for _, f := range p.state.Files {
-		for _, dir := range f.Dirs {
-			os.Remove(dir) // stays when there is something in it
-		}
+		dirs = append(dirs, f.Dirs...)
+	}
+	sort.Slice(dirs, func(i, j int) bool { return len(dirs[i]) > len(dirs[j]) }) // deepest first
+	for _, dir := range dirs {
+		os.Remove(dir) // stays when there is something in it
 	}
 	p.state.Files = nil
 	return p.state.write()
