@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+
+	"github.com/kgate-dev/kgate/launcher/integrate"
 )
 
 // report writes the table, and fails when a case did.
@@ -75,6 +77,7 @@ func report(from, to string, chosen []*program) error {
 		}
 		b.WriteString("\n")
 	}
+	b.WriteString(ways())
 	b.WriteString("## Not measured\n\naider and VS Code have an integration, made after their documentation and source; no test here drives them.\n\n")
 	fmt.Fprintf(&b, "Measured with %s.\n", strings.Join(versions(), ", "))
 	if err := os.WriteFile(to, []byte(b.String()), 0o644); err != nil {
@@ -85,6 +88,26 @@ func report(from, to string, chosen []*program) error {
 		return fmt.Errorf("%d cases failed", failed)
 	}
 	return nil
+}
+
+// ways says by which setting kgate gets into each harness, in the words of
+// kgate integrate.
+func ways() string {
+	var b strings.Builder
+	b.WriteString("## By which setting\n\n")
+	for _, name := range integrate.Names() {
+		h, err := integrate.Find(name)
+		if err != nil {
+			continue
+		}
+		open := "it fails closed."
+		if h.Open != "" {
+			open = "how it fails open: " + h.Open + "."
+		}
+		fmt.Fprintf(&b, "- %s (`kgate integrate %s`): %s; %s\n", h.Title, h.Name, h.Way, open)
+	}
+	b.WriteString("\n")
+	return b.String()
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
