@@ -244,7 +244,7 @@ func ProbeFilter() error {
 			return 0, "", err
 		}
 		j, err := l.Start(Command{
-			Argv: []string{self, StageBare, "-only", "203.0.113.10", "--", self, StageProbe, "-t", "2s", "tcp", addr, "9999"},
+			Argv: []string{self, StageBare, "-only", "203.0.113.10", "--", self, StageProbe, "-t", "10s", "tcp", addr, "9999"},
 			Dir:  "/", Env: []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "TMPDIR=" + os.TempDir()}, Files: [3]*os.File{null, out, out},
 		})
 		if err != nil {
