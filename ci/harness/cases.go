@@ -58,7 +58,7 @@ func (p *program) steps() []step {
 		stepKey:    {Command: `echo "key=[$` + p.key + `]"`},
 		stepCd:     {Command: "mkdir -p sub && cd sub && pwd"},
 		stepPwd:    {Command: "pwd"},
-		stepBig:    {Command: `head -c 1048576 /dev/zero | tr '\0' x; echo`},
+		stepBig:    {Command: `head -c 1048576 /dev/zero | tr '\0' x | fold -w 99`},
 	}
 }
 
@@ -169,7 +169,7 @@ func (d *driver) program(p *program) {
 		}
 		return o.sameDirectory(bare)
 	})
-	with(cases[6], func(o *outcome) error { return o.says(stepBig, strings.Repeat("x", 1000)) })
+	with(cases[6], func(o *outcome) error { return o.says(stepBig, strings.Repeat("x", 99)) })
 	without(controls[0], func(o *outcome) error { return present(filepath.Join(o.home(), "curl-ran")) })
 	without(controls[1], func(o *outcome) error { return present(filepath.Join(o.home(), "written")) })
 	without(controls[2], func(o *outcome) error {

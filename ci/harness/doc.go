@@ -11,6 +11,9 @@
 // Code is installed and driven as well, which is not free software. No harness's
 // install scripts are run.
 //
+// The page is made from the last run of each harness, which is kept in that
+// directory too, so that -only runs one of them again.
+//
 // Everything else happens as an ordinary user: the present one, or kgate-test
 // when that is root. Each run has a home and a project of its own and a network
 // namespace with a loopback interface and nothing else, in which the stand-in

@@ -108,7 +108,10 @@ func prepare(chosen []*program, out string, keep bool) error {
 	if err := cmd.Run(); err != nil {
 		return err
 	}
-	return report(filepath.Join(work, resultsName), out, chosen)
+	if err := remember(filepath.Join(work, resultsName), chosen); err != nil {
+		return err
+	}
+	return report(out)
 }
 
 // ordinary has a command run by an ordinary user, who gets the directory.

@@ -7,13 +7,27 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/kgate-dev/kgate/launcher/integrate"
 )
 
-// report writes the table, and fails when a case did.
-func report(from, to string, chosen []*program) error {
+// column is what the last run of one harness found.
+type column struct {
+	Version string
+	Day     string
+	Cells   []cell
+}
+
+func columnFile(p *program) string {
+	return filepath.Join(cache(), "harness", "results-"+p.name+".json")
+}
+
+// remember keeps what a run found, so that one harness can be run again without
+// the others.
+func remember(from string, chosen []*program) error {
 	text, err := os.ReadFile(from)
 	if err != nil {
 		return err
@@ -22,18 +36,50 @@ func report(from, to string, chosen []*program) error {
 	if err := json.Unmarshal(text, &cells); err != nil {
 		return err
 	}
-	ran := map[string]bool{}
 	for _, p := range chosen {
-		ran[p.name] = true
+		c := column{Version: p.version, Day: time.Now().UTC().Format(time.DateOnly)}
+		for _, one := range cells {
+			if one.Program == p.name {
+				c.Cells = append(c.Cells, one)
+			}
+		}
+		text, err := json.MarshalIndent(c, "", " ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(columnFile(p), append(text, '\n'), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recall reads what the last run of a harness found; nil when that version was
+// not run.
+func recall(p *program) *column {
+	text, err := os.ReadFile(columnFile(p))
+	var c column
+	if err != nil || json.Unmarshal(text, &c) != nil || c.Version != p.version {
+		return nil
+	}
+	return &c
+}
+
+// report writes the page from the last run of each harness, and fails when a
+// case did.
+func report(to string) error {
+	columns := map[string]*column{}
+	for _, p := range programs {
+		columns[p.name] = recall(p)
 	}
 	failed := 0
 	var notes []string
 	show := func(p *program, name string) string {
-		if !ran[p.name] {
+		if columns[p.name] == nil {
 			return "not run"
 		}
-		for _, c := range cells {
-			if c.Program != p.name || c.Case != name {
+		for _, c := range columns[p.name].Cells {
+			if c.Case != name {
 				continue
 			}
 			switch {
@@ -68,6 +114,14 @@ func report(from, to string, chosen []*program) error {
 	}
 	b.WriteString("## With kgate\n\n")
 	table(cases)
+	for _, p := range programs {
+		day := "not run"
+		if c := columns[p.name]; c != nil {
+			day = "last run " + c.Day
+		}
+		fmt.Fprintf(&b, "- %s %s: %s\n", p.title, p.version, day)
+	}
+	b.WriteString("\n")
 	b.WriteString("## Control: without kgate\n\nThat each of these is `yes` is what makes the table above worth something.\n\n")
 	table(controls)
 	if len(notes) > 0 {
