@@ -173,11 +173,16 @@ func (s *Session) stopped(sig syscall.Signal) {
 	if asks {
 		s.wanted = true
 	}
-	if asks && !s.raw && s.foreground() {
+	if asks && s.foreground() {
 		s.mu.Unlock()
 		s.resume()
 		return
 	}
+	s.mu.Unlock()
+	// What a program prints before it stops, as an editor does to leave its
+	// screen, comes before the shell's prompt.
+	s.settle()
+	s.mu.Lock()
 	s.giveBack()
 	s.mu.Unlock()
 

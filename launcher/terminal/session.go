@@ -43,6 +43,9 @@ import (
 // them within microseconds.
 const hold = 500 * time.Microsecond
 
+// quiet is how long nothing is printed when a command's output has settled.
+const quiet = 10 * time.Millisecond
+
 // linger is how long output of a box that is gone is awaited, when it does not
 // end by itself.
 const linger = 100 * time.Millisecond
@@ -66,7 +69,8 @@ type Session struct {
 	started bool   // the command runs
 	relayed bool   // Relay has been called
 	wake    [2]int // a pipe: a byte, or its end, ends the wait for keys
-	over    [2]int // a pipe: its end says that the box is gone
+	over    [2]int // a pipe: a byte asks for all output to be shown, its end says that the box is gone
+	settled chan struct{}
 	reading chan bool
 
 	signals chan os.Signal
@@ -90,7 +94,7 @@ func Terminal(f *os.File) bool {
 // its modes when kgate is in the foreground. It returns nil and no error when none of the files is a terminal.
 // The person's terminal is not touched before Relay.
 func Open(in, out, errs *os.File) (*Session, error) {
-	s := &Session{both: Terminal(in) && Terminal(out), gone: make(chan struct{})}
+	s := &Session{both: Terminal(in) && Terminal(out), gone: make(chan struct{}), settled: make(chan struct{}, 1)}
 	for _, f := range []*os.File{out, errs, in} {
 		if s.out == nil && Terminal(f) {
 			s.out = f
@@ -206,11 +210,15 @@ func (s *Session) show(rules *mask.Rules) error {
 		return failed
 	}
 	buf := make([]byte, 64<<10)
-	fds := []unix.PollFd{{Fd: int32(fd(s.master)), Events: unix.POLLIN}, {Fd: int32(s.over[0])}}
+	fds := []unix.PollFd{{Fd: int32(fd(s.master)), Events: unix.POLLIN}, {Fd: int32(s.over[0]), Events: unix.POLLIN}}
+	asked := false // somebody waits for the output to settle
 	for {
 		wait := time.Duration(-1)
-		if len(fds) == 1 {
+		switch {
+		case len(fds) == 1:
 			wait = linger
+		case asked:
+			wait = quiet
 		}
 		if w.Held() {
 			wait = hold
@@ -224,10 +232,21 @@ func (s *Session) show(rules *mask.Rules) error {
 				discard(err)
 			}
 			continue
+		case ready == 0 && asked:
+			asked = false
+			select {
+			case s.settled <- struct{}{}:
+			default:
+			}
+			continue
 		case ready == 0:
 			return end()
 		case len(fds) == 2 && fds[1].Revents != 0:
-			fds = fds[:1]
+			if n, _ := unix.Read(s.over[0], make([]byte, 1)); n > 0 {
+				asked = true
+			} else {
+				fds = fds[:1]
+			}
 			continue
 		}
 		n, err := unix.Read(int(fds[0].Fd), buf)
@@ -255,6 +274,25 @@ func (s *Session) shown(err error) error {
 		return nil
 	}
 	return fmt.Errorf("write to the terminal: %w", err)
+}
+
+// settle returns when what the command has printed so far has been shown, or
+// after a moment when the person's terminal is slow or is gone.
+func (s *Session) settle() {
+	s.mu.Lock()
+	end := s.over[1]
+	if end != 0 {
+		unix.Write(end, []byte{0})
+	}
+	s.mu.Unlock()
+	if end == 0 {
+		return
+	}
+	select {
+	case <-s.settled:
+	case <-s.done:
+	case <-time.After(time.Second):
+	}
 }
 
 // Drain is called when the command and all its box are gone: what is left of

@@ -254,8 +254,12 @@ func (st *stage) obey(order byte) {
 	}
 	switch order {
 	case msgForeground:
-		st.foreground(st.pid)
-		syscall.Kill(-st.pid, syscall.SIGCONT)
+		group := st.pid
+		if g, err := unix.Getpgid(st.pid); err == nil {
+			group = g // it may have made another
+		}
+		st.foreground(group)
+		syscall.Kill(-group, syscall.SIGCONT)
 	case msgBackground:
 		st.foreground(unix.Getpgrp())
 		syscall.Kill(-st.pid, syscall.SIGCONT)
