@@ -39,7 +39,7 @@ func TestBuildsItself(t *testing.T) {
 	cache, modules, toolchain := goenv("GOCACHE"), goenv("GOMODCACHE"), goenv("GOROOT")
 	for _, command := range [][]string{
 		{"go", "build", "-o", os.DevNull, "./cmd/kgate"},
-		{"go", "test", "-count=1", "./launcher/policy"},
+		{"go", "test", "-count=1", "./verify/sbpl"},
 	} {
 		args := []string{"run", "--network", "off", "--allow-path", modules, "--allow-path", toolchain, "--allow-path", cache + ":rw", "--"}
 		cmd := exec.Command(kgate, append(args, command...)...)
