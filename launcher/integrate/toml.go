@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/BurntSushi/toml"
+	"github.com/pelletier/go-toml/v2"
 )
 
 // appendTOML adds a block at the end of a TOML text. Tables that are added so
