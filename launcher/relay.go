@@ -133,34 +133,20 @@ func sameFile(a, b *os.File) bool {
 	return errA == nil && errB == nil && os.SameFile(ai, bi)
 }
 
-// A command that prints more than much gets a wide pipe: how many a user may
-// have is limited, and most commands print little.
-const (
-	much     = 1 << 20   // bytes
-	widePipe = 1 << 20   // the most that an ordinary user may set (pipe(7))
-	narrow   = 64 << 10  // of the buffer at first
-	wide     = 256 << 10 // of the buffer then: a larger one does not fit the caches
-)
-
 // idle is how long text that may be the start of a secret waits for more before
-// its public part is shown, so that a prompt appears.
-const idle = time.Millisecond
+// its public part is shown, so that a prompt appears. Nobody types into a pipe,
+// so it is long enough for a program that is kept from running to go on.
+var idle = 50 * time.Millisecond
 
 // copy runs until the last holder of the write end is gone. When nobody reads
 // kgate's output any more, the command gets the broken pipe itself.
 func (s *stream) copy() {
 	defer s.from.Close()
-	buf := make([]byte, narrow)
+	buf := make([]byte, 64<<10)
 	waiting := false // a deadline is set
 	total := 0
 	for {
 		n, err := s.from.Read(buf)
-		if total += n; total > much && len(buf) == narrow {
-			widen(s.from, widePipe)
-			old := buf
-			buf = make([]byte, wide)
-			copy(buf, old[:n])
-		}
 		if n > 0 && s.wrote(s.mask.Write(buf[:n])) {
 			return
 		}
@@ -175,6 +161,11 @@ func (s *stream) copy() {
 			if err != io.EOF {
 				s.err = err
 			}
+			break
+		}
+		if total += n; total > much {
+			s.from.SetReadDeadline(time.Time{})
+			s.copyMuch()
 			break
 		}
 		switch held := s.mask.Held(); {

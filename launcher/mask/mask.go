@@ -128,14 +128,10 @@ func (r *Rules) add(p *pattern) {
 
 // hash maps three bytes to 14 bits.
 func hash(a, b, c byte) uint32 {
-	return (uint32(a) | uint32(b)<<8 | uint32(c)<<16) * 0x9e3779b1 >> 18
+	return (uint32(a)<<8 | uint32(b)<<16 | uint32(c)<<24) * hashFactor >> 18
 }
 
-// head says whether three bytes may be the first of a secret.
-func (r *Rules) head(a, b, c byte) bool {
-	n := hash(a, b, c)
-	return r.headBits[n>>6]>>(n&63)&1 != 0
-}
+const hashFactor = 0x9e3779b1
 
 // String returns s with its secrets replaced.
 func (r *Rules) String(s string) string {

@@ -263,15 +263,6 @@ func (w *Writer) runText(b []byte, start int, final bool) (int, bool) {
 			w.authority = false
 			continue
 		}
-		if w.r.colons && b[i] == ':' && i+2 < len(b) && b[i+1] == '/' && b[i+2] == '/' {
-			// What choose would find, at a fraction of the cost: logs are full of
-			// addresses.
-			if alnum(w.before(b, i, 1)) {
-				w.enter(b, i+3)
-			}
-			i++
-			continue
-		}
 		res := w.choose(b, i, final)
 		switch res.verdict {
 		case need:
@@ -281,7 +272,9 @@ func (w *Writer) runText(b []byte, start int, final bool) (int, bool) {
 			i++
 		case yes:
 			if res.p == nil {
-				w.enter(b, i+res.n)
+				if mayHavePassword(&w.r.class, b, i+res.n) {
+					w.authority, w.userFrom = true, w.off+int64(i+res.n)
+				}
 				i++
 				continue
 			}
@@ -314,7 +307,16 @@ func (w *Writer) next(b []byte, i, limit int) int {
 		for m := uint(m0 | m1<<2 | m2<<4 | m3<<6); m != 0; m &= m - 1 {
 			// An even bit is a second pair, one byte after its head's start.
 			c := j - 1 + bits.TrailingZeros(m)
-			if c >= i && w.r.head(b[c], b[c+1], b[c+2]) && w.candidate(b, c) {
+			if c < i {
+				continue
+			}
+			if n := binary.LittleEndian.Uint32(b[c:]) << 8 * hashFactor >> 18; w.r.headBits[n>>6]>>(n&63)&1 == 0 {
+				continue
+			}
+			if w.r.colons && b[c] == ':' && b[c+1] == '/' && b[c+2] == '/' && !mayHavePassword(&w.r.class, b, c+3) {
+				continue // logs are full of addresses
+			}
+			if w.candidate(b, c) {
 				return c
 			}
 		}
@@ -379,18 +381,15 @@ func (w *Writer) runToken(b []byte, i int, final bool) (int, bool) {
 	return i, false
 }
 
-// enter notes that the authority of a URL starts at b[i], unless it is seen to
-// end without an at sign, as most do: then there is no password in it.
-func (w *Writer) enter(b []byte, i int) {
+// mayHavePassword says whether the authority of a URL that starts at b[i] may
+// have a password in it. Most are seen to end without an at sign.
+func mayHavePassword(t *[256]class, b []byte, i int) bool {
 	for j := i; j < len(b) && j-i < maxPassword; j++ {
-		if w.r.class[b[j]]&cPass == 0 {
-			if b[j] != '@' {
-				return
-			}
-			break
+		if t[b[j]]&cPass == 0 {
+			return b[j] == '@'
 		}
 	}
-	w.authority, w.userFrom = true, w.off+int64(i)
+	return true
 }
 
 // password looks at the colon at b[i] that follows a URL's user: a password
