@@ -159,25 +159,6 @@ func (w *Writer) evalJWT(p *pattern, b []byte, i, j int) result {
 	return result{verdict: yes, n: j - i, public: open.public, p: p, tail: p.tail, left: -1}
 }
 
-// evalURL recognises the "://" that comes before a URL's authority, and the
-// "\/" spelling of JSON. The scheme before it has been checked.
-func evalURL(b []byte, i int) result {
-	j := i + 1
-	for k := 0; k < 2; k++ {
-		if j < len(b) && b[j] == '\\' {
-			j++
-		}
-		if j >= len(b) {
-			return result{verdict: need, public: j - i}
-		}
-		if b[j] != '/' {
-			return result{}
-		}
-		j++
-	}
-	return result{verdict: yes, n: j - i, public: j - i}
-}
-
 // evalPEM recognises the line that begins a private key (RFC 7468; RFC 9580
 // section 6.2 for OpenPGP).
 func (w *Writer) evalPEM(p *pattern, b []byte, i int) result {
