@@ -39,7 +39,7 @@ type ledger struct {
 // holder is what one launch holds.
 type holder struct {
 	ledgers []*ledger
-	janitor *os.Process
+	janitor int      // its process; 0: not started
 	leash   *os.File // the janitor's input: its end is kgate's
 	box     *os.File // bwrap inherits it: its end is the box's
 	skipped map[string]bool
@@ -277,9 +277,7 @@ func (h *holder) watch(release *os.File) error {
 	if release != nil {
 		files = append(files, release)
 	}
-	h.janitor, err = os.StartProcess("/bin/sh", argv, &os.ProcAttr{
-		Dir: "/", Env: janitorEnv, Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
-	})
+	h.janitor, err = fork("/bin/sh", argv, janitorEnv, files, &syscall.SysProcAttr{Setsid: true})
 	if err != nil {
 		return fmt.Errorf("start the janitor: %w", err)
 	}
@@ -316,10 +314,10 @@ func (h *holder) release() error {
 		}
 	}
 	h.ledgers = nil
-	if h.janitor != nil {
-		h.janitor.Kill()
-		h.janitor.Wait()
-		h.janitor = nil
+	if h.janitor != 0 {
+		syscall.Kill(h.janitor, syscall.SIGKILL)
+		wait(h.janitor)
+		h.janitor = 0
 	}
 	for _, f := range []*os.File{h.leash, h.box} {
 		if f != nil {

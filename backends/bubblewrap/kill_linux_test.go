@@ -115,8 +115,8 @@ func TestLeftBehindByAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.janitor.Kill()
-	h.janitor.Wait()
+	syscall.Kill(h.janitor, syscall.SIGKILL)
+	wait(h.janitor)
 	for _, l := range h.ledgers {
 		l.file.Close()
 	}
@@ -339,7 +339,7 @@ func TestOddNames(t *testing.T) {
 	}
 	h.leash.Close()
 	h.box.Close()
-	h.janitor.Wait()
+	wait(h.janitor)
 	for _, l := range h.ledgers {
 		l.file.Close()
 	}

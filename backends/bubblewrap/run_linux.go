@@ -70,7 +70,7 @@ func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, bor
 			p.end()
 		}
 	}
-	state, werr := p.bwrap.Wait()
+	state, werr := wait(p.bwrap)
 	p.mu.Lock()
 	p.reaped = true
 	p.mu.Unlock()
@@ -100,10 +100,10 @@ func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, bor
 	case p.killed:
 		p.exit = backends.Exit{Signal: syscall.SIGKILL}
 	default:
-		if s, ok := state.Sys().(syscall.WaitStatus); ok && s.Signaled() {
-			p.exit = backends.Exit{Signal: s.Signal()}
+		if state.Signaled() {
+			p.exit = backends.Exit{Signal: state.Signal()}
 		} else {
-			p.err = launchError(words, state.String(), p.command)
+			p.err = launchError(words, fmt.Sprintf("exit status %d", state.ExitStatus()), p.command)
 		}
 	}
 	if herr != nil && b.Warnings != nil {
@@ -171,7 +171,7 @@ func (p *box) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.reaped {
-		syscall.Kill(-p.bwrap.Pid, syscall.SIGKILL)
+		syscall.Kill(-p.bwrap, syscall.SIGKILL)
 	}
 }
 

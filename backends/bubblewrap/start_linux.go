@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,24 +17,10 @@ import (
 	"github.com/kgate-dev/kgate/launcher/policy"
 )
 
-// starter runs functions on one thread that lives as long as this process: a
-// child's death signal comes when the thread that started it ends, not when the
-// process does (prctl(2), PR_SET_PDEATHSIG).
-var starter = sync.OnceValue(func() chan<- func() {
-	c := make(chan func())
-	go func() {
-		runtime.LockOSThread()
-		for f := range c {
-			f()
-		}
-	}()
-	return c
-})
-
 // box is a started box.
 type box struct {
 	command backends.Command
-	bwrap   *os.Process
+	bwrap   int // its process, and its process group
 	held    *holder
 	voice   *voice
 	done    chan struct{} // closed when exit and err stand
@@ -198,14 +183,16 @@ func (b *Backend) start(p *box, o *own, plan *backends.Plan, std backends.Stdio)
 	if err != nil {
 		return err
 	}
-	attr := &os.ProcAttr{Dir: "/", Env: plan.Command.Env, Files: d.files,
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
-	if attr.Env == nil {
-		attr.Env = []string{}
+	if err := room(args, len(words)); err != nil {
+		return err
 	}
-	started := make(chan struct{})
-	starter() <- func() { p.bwrap, err = os.StartProcess(o.Bwrap, argv, attr); close(started) }
-	<-started
+	env := plan.Command.Env
+	if env == nil {
+		env = []string{}
+	}
+	tied(func() {
+		p.bwrap, err = fork(o.Bwrap, argv, env, d.files, &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL})
+	})
 	if err != nil {
 		status.Close()
 		return fmt.Errorf("start %q: %w", o.Bwrap, err)
@@ -213,12 +200,25 @@ func (b *Backend) start(p *box, o *own, plan *backends.Plan, std backends.Stdio)
 	d.closeAll()
 	// bwrap waits for its arguments, so that by the time it makes a process the
 	// janitor knows of it. When it has ended already, Wait says why.
-	p.held.started(p.bwrap.Pid)
+	p.held.started(p.bwrap)
 	args.Write(words)
 	born := make(chan int, 1)
 	listened := make(chan struct{})
 	go func() { p.listen(status, born); close(listened) }()
 	go p.run(b, o, plan, release, born, listened)
+	return nil
+}
+
+// room makes a pipe large enough for all that bwrap is told, so that it is written
+// at once or not at all: were kgate killed in the middle, bwrap would take what
+// it has got for the whole, and make half a box.
+func room(pipe *os.File, size int) error {
+	if size <= 64<<10 {
+		return nil // pipe(7)
+	}
+	if _, err := unix.FcntlInt(pipe.Fd(), unix.F_SETPIPE_SZ, size); err != nil {
+		return fmt.Errorf("tell bwrap %d KiB of arguments: %w (more than /proc/sys/fs/pipe-max-size; let the policy name fewer paths)", size>>10, err)
+	}
 	return nil
 }
 

@@ -3,6 +3,10 @@
 // afterwards.
 package main
 
-import "os"
+import (
+	"os"
+
+	_ "github.com/kgate-dev/kgate/launcher/memory"
+)
 
 func main() { os.Exit(Main()) }

@@ -53,7 +53,7 @@ func Main() int {
 	if status, ok := stage(os.Args); ok {
 		return status
 	}
-	root := newRootCommand()
+	root := newRootCommand(os.Args[1:]...)
 	err := root.Execute()
 	if err == nil {
 		return 0
@@ -106,7 +106,9 @@ func oneLine(s string) string {
 	}, strings.TrimSpace(s))
 }
 
-func newRootCommand() *cobra.Command {
+// newRootCommand makes the tree of commands. With the arguments of a launch it
+// makes that one command: nobody waits for the others.
+func newRootCommand(args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kgate",
 		Short: "Run one command inside the box that this kernel can really install",
@@ -138,6 +140,11 @@ Start with:
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return &statusError{status: statusUsage, err: fmt.Errorf("%w (see kgate --help)", err)}
 	})
+	if len(args) > 0 && args[0] == "run" {
+		root.CompletionOptions.DisableDefaultCmd = true
+		root.AddCommand(newRunCommand())
+		return root
+	}
 	root.AddCommand(newInitCommand(), newNetworkCommand(), newDoctorCommand(), newRunCommand(), newShellCommand(), newIntegrateCommand(), newHookCommand(),
 		newExplainCommand(), newVerifyCommand(), newLogCommand())
 	return root
