@@ -189,7 +189,7 @@ touch ready; i=0; while [ $i -lt 300 ]; do sleep 0.1; i=$((i+1)); done; exit 9`
 func TestSignalAtAnyMoment(t *testing.T) {
 	s := newSite(t)
 	before := snapshot(t, s.project)
-	for d := time.Duration(0); d < 20*time.Millisecond; d += 1300 * time.Microsecond {
+	for d := time.Duration(0); d < 24*time.Millisecond; d += 400 * time.Microsecond {
 		l, err := s.start(s.plan("sleep", "60"), nil)
 		if err != nil {
 			t.Fatal(err)

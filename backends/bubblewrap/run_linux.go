@@ -99,6 +99,10 @@ func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, bor
 		p.err = fmt.Errorf("wait for bwrap: %w", werr)
 	case p.killed:
 		p.exit = backends.Exit{Signal: syscall.SIGKILL}
+	case p.sent != 0 && state.ExitStatus() == backends.Exit{Signal: p.sent}.Status():
+		// The process that was to become the command has died of the signal before
+		// it became that, so bwrap does not speak of a command's end.
+		p.exit = backends.Exit{Signal: p.sent}
 	default:
 		if state.Signaled() {
 			p.exit = backends.Exit{Signal: state.Signal()}
@@ -234,6 +238,9 @@ func (p *box) Signal(sig os.Signal) error {
 		return os.ErrProcessDone
 	}
 	if pid := p.child(); pid != 0 {
+		p.mu.Lock()
+		p.sent = s
+		p.mu.Unlock()
 		return syscall.Kill(pid, s)
 	}
 	switch s {

@@ -36,6 +36,7 @@ type box struct {
 	initFD  int // its pidfd; -1: none
 	code    *int
 	ended   syscall.Signal // asked to end before there was a command
+	sent    syscall.Signal // the last one delivered to the command's process
 	killed  bool
 	reaped  bool // bwrap's process is gone
 	stopped bool // everything is gone
