@@ -57,3 +57,31 @@ func TestTooManyArguments(t *testing.T) {
 		t.Errorf("left behind:\n%s", after)
 	}
 }
+
+// The janitor waits for the end of a pipe that the box's first process holds, so
+// that it takes nothing away while a process is there that could use it.
+func TestBoxHoldsThePipe(t *testing.T) {
+	s := newSite(t)
+	l, err := s.start(s.plan("sleep", "60"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { l.proc.Kill(); l.wait() }()
+	p := l.proc.(*box)
+	eventually(t, "the command runs", p.running)
+	pipe, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/3", p.held.janitor))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := fmt.Sprintf("/proc/%d/fd/", p.init)
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range all {
+		if to, _ := os.Readlink(dir + fd.Name()); to == pipe {
+			return
+		}
+	}
+	t.Errorf("the first process in the box does not hold %s", pipe)
+}

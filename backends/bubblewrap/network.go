@@ -11,11 +11,11 @@ import (
 	"github.com/kgate-dev/kgate/launcher/policy"
 )
 
-// restricted is what a host list asks of bwrap: it says which process holds the
-// network namespace, and holds the command back until the filter is complete.
+// restricted is what a host list asks of bwrap: to hold the command back until
+// the filter is complete. Which process holds the network namespace is on the
+// status stream.
 func (w *planner) restricted() {
 	from := w.p.Effective().From
-	w.add("info-fd", "says which process holds the network namespace", from, "--info-fd", "@info")
 	w.add("block-fd", "the command waits until the filter is complete", from, "--block-fd", "@block")
 	w.tools = filterTools(w.h, w.p)
 	if err := w.tools.Check(w.p.IPv6.Value); err != nil {

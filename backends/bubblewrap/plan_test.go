@@ -190,20 +190,20 @@ func TestPlanOfNetworks(t *testing.T) {
 	p := person()
 	p.Network.Value = policy.Open
 	plan := planOf(t, machine(nil), p)
-	never(t, plan, "--unshare-net", "--info-fd")
+	never(t, plan, "--unshare-net", "--block-fd")
 	if !hasRow(plan, "network", backends.Degraded) {
 		t.Error("open is not told")
 	}
 	p.Network.Value = policy.Restricted
 	plan = planOf(t, machine(nil), p)
 	order(t, plan, "--unshare-net")
-	never(t, plan, "--info-fd", "resolv")
+	never(t, plan, "--block-fd", "resolv")
 	if plan.Network.Value != policy.Off {
 		t.Errorf("restricted without hosts is %v", plan.Network)
 	}
 	p.Hosts = []policy.Host{{Name: "host.example"}}
 	plan = planOf(t, machine(nil), p)
-	order(t, plan, "--unshare-net", "--info-fd @info", "--block-fd @block", "--ro-bind-data @resolv.conf /etc/resolv.conf")
+	order(t, plan, "--unshare-net", "--block-fd @block", "--ro-bind-data @resolv.conf /etc/resolv.conf")
 	if len(plan.Files) != 1 || !strings.Contains(string(plan.Files[0].Content), "\nnameserver 10.0.2.3\n") {
 		t.Errorf("files %+v", plan.Files)
 	}

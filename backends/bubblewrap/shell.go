@@ -64,7 +64,7 @@ func Paste(plan *backends.Plan, environ []string) string {
 	var command []string
 	for _, part := range plan.Parts {
 		switch part.Name {
-		case "status-fd", "sync-fd", "info-fd", "block-fd":
+		case "status-fd", "sync-fd", "block-fd":
 			continue // what they lead to is kgate
 		}
 		if len(part.Words) == 0 {

@@ -169,9 +169,6 @@ func (b *Backend) start(p *box, o *own, plan *backends.Plan, std backends.Stdio)
 		d.add(f.Name, m)
 	}
 	if waits != nil {
-		// What info-fd says is on the status stream too, so nobody reads this one.
-		d.number["info"] = len(d.files)
-		d.files = append(d.files, null)
 		d.number["block"] = len(d.files)
 		d.files = append(d.files, waits)
 	}

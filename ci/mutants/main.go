@@ -1,0 +1,214 @@
+// Mutants leaves out each part of the box and each rule of the host filter in
+// turn, and runs the scenario that is to fail without it.
+//
+//	go run ./ci/mutants [-sample N] [-only PATTERN] [-list]
+//
+// It builds the scenarios' test program behind the build tag "mutant", which is
+// never shipped and reads from KGATE_MUTANT what to leave out, and runs each
+// scenario of the table once without a mutant: what fails then shows nothing. A
+// mutant is killed when a scenario of its line in the table fails; one that no
+// scenario fails for has survived, and the exit status is 1. It is 1 too when
+// kgate has a part that the table does not know.
+//
+// Run it as root: some parts matter to root alone, and scenarios run as root and
+// as an ordinary user. The whole takes about an hour, -sample 6 a minute.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// limit is how long one scenario may take with a part left out; a box that
+// hangs for want of it is as good a sign as one that fails.
+const limit = 3 * time.Minute
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	sample := flag.Int("sample", 0, "try `N` mutants taken at random (0: all)")
+	only := flag.String("only", "", "try the mutants whose names match `PATTERN`")
+	list := flag.Bool("list", false, "print the table and try none")
+	flag.Parse()
+	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	var chosen []mutant
+	for _, m := range table() {
+		if pattern.MatchString(m.name) {
+			chosen = append(chosen, m)
+		}
+	}
+	if *list {
+		for _, m := range chosen {
+			fmt.Printf("%-28s %s\n", m.name, strings.Join(m.scenarios, " "))
+		}
+		return nil
+	}
+	if os.Geteuid() != 0 {
+		return errors.New("some parts matter to root alone: run it as root")
+	}
+	if *sample > 0 && *sample < len(chosen) {
+		rand.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
+		chosen = chosen[:*sample]
+	}
+	dir, err := os.MkdirTemp("", "kgate-mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	r := runner{dir: dir, control: map[string]error{}}
+	for _, program := range []string{"cmd/kgate", "backends/bubblewrap"} {
+		if err := goTool("test", "-tags", "mutant", "-c", "-o", filepath.Join(dir, filepath.Base(program)+".test"), "./"+program); err != nil {
+			return err
+		}
+	}
+	if *sample == 0 {
+		if err := known(dir); err != nil {
+			return err
+		}
+	}
+	killed, survived := 0, []string{}
+	for _, m := range chosen {
+		by, err := r.try(m)
+		if err != nil {
+			return err
+		}
+		if by == "" {
+			survived = append(survived, m.name)
+			fmt.Printf("SURVIVED  %-28s tried %s\n", m.name, strings.Join(m.scenarios, " "))
+			continue
+		}
+		killed++
+		fmt.Printf("killed    %-28s %s\n", m.name, by)
+	}
+	fmt.Printf("%d of %d killed\n", killed, len(chosen))
+	if len(survived) > 0 {
+		return fmt.Errorf("survived: %s", strings.Join(survived, " "))
+	}
+	return nil
+}
+
+// runner runs scenarios.
+type runner struct {
+	dir     string           // where the test programs are
+	control map[string]error // what each scenario does without a mutant
+}
+
+// try returns the scenario that fails without the mutant's part, with the user
+// that it failed for.
+func (r *runner) try(m mutant) (string, error) {
+	for _, name := range m.scenarios {
+		for _, user := range []string{"TestScriptsAsUser", "TestScripts"} {
+			if _, ok := r.control[user+name]; !ok {
+				out, err := r.scenario(user, name, "")
+				if err != nil {
+					err = fmt.Errorf("%s fails without a mutant (%s): %w\n%s", name, user, err, out)
+				}
+				r.control[user+name] = err
+			}
+			if err := r.control[user+name]; err != nil {
+				return "", err
+			}
+			if _, err := r.scenario(user, name, m.name); err != nil {
+				return name + map[string]string{"TestScripts": " as root", "TestScriptsAsUser": ""}[user], nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// scenario runs one, or a test where the name is one's, with a part left out.
+func (r *runner) scenario(user, name, omitted string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	program, pattern, passed := "kgate.test", "^"+user+"$/^"+name+"$", "--- PASS: TestScripts/"+name
+	if strings.HasPrefix(name, "Test") {
+		pattern, passed = "^"+name+"$", "--- PASS: "+name
+		if name != "TestTerminal" {
+			program = "bubblewrap.test"
+		}
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(r.dir, program), "-test.run="+pattern, "-test.v")
+	cmd.Dir = r.dir
+	cmd.Env = append(os.Environ(), "KGATE_MUST=userns,hostfilter", "KGATE_MUTANT="+omitted)
+	out, err := cmd.CombinedOutput()
+	if err == nil && !strings.Contains(string(out), passed) {
+		return string(out), fmt.Errorf("there is no scenario %s", name)
+	}
+	return string(out), err
+}
+
+// known compares the table with what kgate plans for a policy that has nearly
+// everything.
+func known(dir string) error {
+	kgate := filepath.Join(dir, "kgate")
+	if err := goTool("build", "-o", kgate, "./cmd/kgate"); err != nil {
+		return err
+	}
+	project := filepath.Join(dir, "home", "project")
+	if err := os.MkdirAll(filepath.Join(project, ".git", "hooks"), 0o755); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{
+		"home/.kgate/config.yaml": "version: 1\nnetwork: restricted\nipv6: true\nallow:\n  hosts: [203.0.113.20:80, allowed.test]\n  paths: [~/shown, {path: ~/kept, write: true}]\ndeny:\n  read: [~/shown/secret]\n",
+		"home/shown/secret":       "", "home/kept/file": "", "home/project/.git/config": "", "home/project/.git/HEAD": "ref: refs/heads/main\n", "home/project/.envrc": "",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	cmd := exec.Command(kgate, "explain", "--json", "--", "true")
+	cmd.Dir = project
+	cmd.Env = append(os.Environ(), "HOME="+filepath.Join(dir, "home"))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	var plan struct{ Parts []struct{ Name string } }
+	if err == nil {
+		err = json.Unmarshal(out, &plan)
+	}
+	if err != nil {
+		return fmt.Errorf("kgate explain: %w", err)
+	}
+	var missing []string
+	for _, p := range plan.Parts {
+		if !slices.ContainsFunc(table(), func(m mutant) bool { return m.covers(p.Name) }) && !vital[p.Name] {
+			missing = append(missing, p.Name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the table does not know these parts of the box: %s", strings.Join(missing, " "))
+	}
+	return nil
+}
+
+func goTool(args ...string) error {
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
+	}
+	return nil
+}
