@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -95,6 +96,7 @@ type plan struct {
 	name string
 	dir  string
 	argv []string
+	home string // "": the bench's own
 }
 
 // side is what was measured of one plan; milliseconds.
@@ -103,6 +105,7 @@ type side struct {
 	Median float64 `json:"median_ms"`
 	Q1     float64 `json:"q1_ms"`
 	Q3     float64 `json:"q3_ms"`
+	Rounds int     `json:"rounds"`
 	times  []float64
 }
 
@@ -117,11 +120,16 @@ func (b *bench) alternate(plans ...plan) ([]side, error) {
 		for k := range plans {
 			i := (k + round + len(plans)*2) % len(plans)
 			cmd := b.command(plans[i].dir, plans[i].argv...)
+			if plans[i].home != "" {
+				cmd.Env[0] = "HOME=" + plans[i].home
+			}
+			var words bytes.Buffer
+			cmd.Stderr = &words
 			start := time.Now()
 			err := cmd.Run()
 			took := time.Since(start)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", plans[i].name, err)
+				return nil, fmt.Errorf("%s: %w: %s", plans[i].name, err, bytes.TrimSpace(words.Bytes()))
 			}
 			if round >= 0 {
 				sides[i].times = append(sides[i].times, float64(took.Microseconds())/1000)
@@ -130,6 +138,7 @@ func (b *bench) alternate(plans ...plan) ([]side, error) {
 	}
 	for i := range sides {
 		t := slices.Sorted(slices.Values(sides[i].times))
+		sides[i].Rounds = len(t)
 		sides[i].Q1, sides[i].Median, sides[i].Q3 = t[len(t)/4], t[len(t)/2], t[len(t)*3/4]
 	}
 	return sides, nil

@@ -19,17 +19,26 @@ import (
 
 // result is one suite's outcome.
 type result struct {
-	Suite  string  `json:"suite"`
-	Sides  []side  `json:"sides"`
-	Ratio  float64 `json:"ratio"` // median of the first side over median of the second
-	Target float64 `json:"target,omitempty"`
+	Suite  string   `json:"suite"`
+	Sides  []side   `json:"sides"`
+	Ratio  float64  `json:"ratio"` // median of the first side over median of the second
+	Target float64  `json:"target,omitempty"`
+	Notes  []string `json:"notes,omitempty"` // further ratios
 }
 
 var suites = map[string]func(*bench) (result, error){
 	"launch": launch,
 }
 
+// stages are parts of suites that run as processes of their own.
+var stages []func(argv []string) (status int, ok bool)
+
 func main() {
+	for _, stage := range stages {
+		if status, ok := stage(os.Args); ok {
+			os.Exit(status)
+		}
+	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -78,7 +87,7 @@ func run() error {
 func (r result) print() {
 	fmt.Println(r.Suite)
 	for _, s := range r.Sides {
-		fmt.Printf("  %-32s median %7.2f ms   quartiles %7.2f … %7.2f   n %d\n", s.Name, s.Median, s.Q1, s.Q3, len(s.times))
+		fmt.Printf("  %-32s median %7.2f ms   quartiles %7.2f … %7.2f   n %d\n", s.Name, s.Median, s.Q1, s.Q3, s.Rounds)
 	}
 	if r.Ratio != 0 {
 		fmt.Printf("  ratio %.2f", r.Ratio)
@@ -86,6 +95,9 @@ func (r result) print() {
 			fmt.Printf(" (target: at most %.2f)", r.Target)
 		}
 		fmt.Println()
+	}
+	for _, n := range r.Notes {
+		fmt.Printf("  %s\n", n)
 	}
 }
 
@@ -98,10 +110,10 @@ func launch(b *bench) (result, error) {
 		return result{}, err
 	}
 	sides, err := b.alternate(
-		plan{"kgate run --network off -- true", b.dir, []string{b.kgate, "run", "--network", "off", "--", "true"}},
-		plan{"the bwrap line of explain", b.bare, argv},
-		plan{"true", b.dir, []string{"true"}},
-		plan{"an empty Go program", b.dir, []string{b.empty}},
+		plan{"kgate run --network off -- true", b.dir, []string{b.kgate, "run", "--network", "off", "--", "true"}, ""},
+		plan{"the bwrap line of explain", b.bare, argv, ""},
+		plan{"true", b.dir, []string{"true"}, ""},
+		plan{"an empty Go program", b.dir, []string{b.empty}, ""},
 	)
 	if err != nil {
 		return result{}, err
