@@ -68,7 +68,10 @@ env_key = "OPENAI_API_KEY"
   "permission": {"bash": "allow", "external_directory": "allow"},
 }
 `},
-		env:  []string{"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1"},
+		env: []string{"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
+			// Where there is a plugin, opencode waits for what npm has to say about
+			// its library; without a network that is 70 seconds of trying again.
+			"npm_config_fetch_retries=0"},
 		args: []string{"run", "go on"},
 		key:  "OPENAI_API_KEY", timeout: 3000,
 	},

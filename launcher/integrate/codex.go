@@ -55,7 +55,10 @@ timeout = %d
 }
 
 func codexEdits(h *Host, f *files) error {
-	file := real(codexFile(h))
+	file, err := real(codexFile(h))
+	if err != nil {
+		return err
+	}
 	return f.edit(file, func(text []byte) (Splice, error) {
 		var doc map[string]any
 		if err := toml.Unmarshal(text, &doc); err == nil {

@@ -8,6 +8,7 @@
 package integrate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -136,7 +137,9 @@ type Edit struct {
 	File   string // real path
 	Before []byte // nil: the file is not there
 	After  []byte
-	Splice Splice // what turns one into the other
+	Splice Splice // what turns base into After
+
+	base []byte // the text without anything of kgate's; nil: no file
 }
 
 // Plan is what an integration would do, or has nothing left to do.
@@ -159,11 +162,7 @@ func (hs *Harness) Plan(h *Host) (*Plan, error) {
 	if err := hs.edits(h, f); err != nil {
 		return nil, err
 	}
-	for _, e := range f.edits {
-		if e.Before == nil || string(e.Before) != string(e.After) {
-			p.Edits = append(p.Edits, e)
-		}
-	}
+	p.Edits = f.edits
 	return p, nil
 }
 
@@ -176,21 +175,39 @@ type files struct {
 // edit plans a change of a file. The editor gets the text, nil when the file is
 // not there, and returns one stretch to change.
 func (f *files) edit(file string, editor func(text []byte) (Splice, error)) error {
-	file = real(file)
+	file, err := real(file)
+	if err != nil {
+		return err
+	}
 	base, now, err := f.state.base(file)
 	if err != nil {
 		return fmt.Errorf("read %q: %w", file, err)
 	}
-	s, err := editor(base)
+	s, err := editor(now)
+	if err == nil && now != nil && bytes.Equal(s.apply(now), now) {
+		return nil // as it should be
+	}
+	if !bytes.Equal(base, now) || (base == nil) != (now == nil) {
+		s, err = editor(base)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	f.edits = append(f.edits, Edit{File: file, Before: now, After: s.apply(base), Splice: s})
+	if err := writable(file); err != nil {
+		return err
+	}
+	f.edits = append(f.edits, Edit{File: file, Before: now, After: s.apply(base), Splice: s, base: base})
 	return nil
 }
 
 // Check says, line by line, whether the integration is in force.
-func (hs *Harness) Check(h *Host) []Row { return hs.check(h) }
+func (hs *Harness) Check(h *Host) []Row {
+	rows := hs.check(h)
+	if text, err := read(policyFile(h)); err == nil && text == nil {
+		rows = append(rows, Row{false, policyFile(h) + " is not there: every command is refused", "kgate init"})
+	}
+	return rows
+}
 
 // After is what the person still has to do.
 func (hs *Harness) After(h *Host) []string {

@@ -125,7 +125,16 @@ func editJSON(text []byte, path []string, want func(old any, there bool) any,
 	if err != nil {
 		return Splice{}, err
 	}
+	s.New = ends(text, s.New)
 	return s, verifyJSON(text, s, path, want)
+}
+
+// ends gives what is added to a text the line ends that it has throughout.
+func ends(text []byte, added string) string {
+	if n := bytes.Count(text, []byte("\r\n")); n > 0 && n == bytes.Count(text, []byte("\n")) {
+		added = strings.ReplaceAll(strings.ReplaceAll(added, "\r\n", "\n"), "\n", "\r\n")
+	}
+	return added
 }
 
 // insertJSON adds text after the last of the values in an object or array.

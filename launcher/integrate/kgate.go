@@ -65,12 +65,16 @@ func yamlPath(h *Host, path string) string {
 // directory plans a directory. It is kept by a file in it, which is also what
 // brings it back to nothing.
 func (f *files) directory(dir string) error {
-	if info, err := os.Stat(dir); err == nil && info.IsDir() && f.state.find(filepath.Join(real(dir), keep)) == nil {
+	file, err := real(filepath.Join(dir, keep))
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(dir); err == nil && info.IsDir() && f.state.find(file) == nil {
 		return nil // somebody's own
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return f.edit(filepath.Join(dir, keep), func([]byte) (Splice, error) { return Splice{New: keepText}, nil })
+	return f.edit(file, func(text []byte) (Splice, error) { return Splice{0, string(text), keepText}, nil })
 }
 
 const (

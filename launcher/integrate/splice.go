@@ -24,7 +24,7 @@ func (s Splice) apply(data []byte) []byte {
 // undo takes the change out of a text that others have changed as well.
 func (s Splice) undo(data []byte) ([]byte, error) {
 	if s.New == "" || bytes.Count(data, []byte(s.New)) != 1 {
-		return nil, errors.New("what was put in cannot be told from the rest any more: take it out by hand:\n" + strings.TrimSpace(s.New))
+		return nil, errors.New("what was put in cannot be told from the rest any more")
 	}
 	return bytes.Replace(data, []byte(s.New), []byte(s.Old), 1), nil
 }

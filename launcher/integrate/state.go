@@ -10,8 +10,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
+	"strings"
+	"syscall"
 )
 
 // state is what is kept of an integration, below ~/.kgate, where no command in a
@@ -79,14 +82,49 @@ func sum(data []byte) string {
 }
 
 // Apply makes the change. Before a file is touched its copy and the way back
-// are on disk.
+// are on disk. When one file cannot be changed, the others are as they were.
 func (p *Plan) Apply() error {
-	for _, e := range p.Edits {
+	kept := slices.Clone(p.state.Files)
+	for i, e := range p.Edits {
 		if err := p.state.apply(e); err != nil {
-			return fmt.Errorf("change %q: %w", e.File, err)
+			err = fmt.Errorf("change %q: %w", e.File, err)
+			return errors.Join(err, p.state.back(p.Edits[:i], e, kept))
 		}
 	}
 	return nil
+}
+
+// back takes back the changes that were made before one that failed.
+func (s *state) back(made []Edit, failed Edit, kept []saved) error {
+	var errs []error
+	var dirs []string
+	for _, e := range append(slices.Clone(made), failed) {
+		f := s.find(e.File)
+		if f == nil {
+			continue
+		}
+		switch {
+		case e.File == failed.File: // was not written
+		case e.Before == nil:
+			errs = append(errs, os.Remove(e.File))
+		default:
+			errs = append(errs, writeFile(e.File, e.Before, f.Mode))
+		}
+		if e.Before == nil {
+			dirs = append(dirs, f.Dirs...)
+		}
+	}
+	removeDirs(dirs)
+	s.Files = kept
+	return errors.Join(append(errs, s.write())...)
+}
+
+// removeDirs removes those directories that are empty.
+func removeDirs(dirs []string) {
+	sort.Slice(dirs, func(i, j int) bool { return len(dirs[i]) > len(dirs[j]) }) // deepest first
+	for _, dir := range dirs {
+		os.Remove(dir) // stays when there is something in it
+	}
 }
 
 func (s *state) apply(e Edit) error {
@@ -101,26 +139,32 @@ func (s *state) apply(e Edit) error {
 		return err
 	}
 	var f saved
-	if old := s.find(e.File); old != nil && old.Wrote == sum(now) {
+	old := s.find(e.File)
+	if old != nil && old.Wrote == sum(now) {
 		// A second change of kgate's own: the way back still leads to before the first.
 		f = *old
 		f.Splice = e.Splice
 	} else {
-		f = saved{File: e.File, Mode: 0o600, Splice: e.Splice}
+		f = saved{File: e.File, Mode: 0o600, Splice: e.Splice, Dirs: missing(filepath.Dir(e.File))}
+		if old != nil {
+			f.Dirs = old.Dirs
+		}
 		if now != nil {
 			info, err := os.Stat(e.File)
 			if err != nil {
 				return err
 			}
-			f.Existed, f.Mode, f.Backup = true, info.Mode().Perm(), s.free(e.File)
-			if err := writeFile(filepath.Join(s.dir, f.Backup), now, 0o600); err != nil {
+			f.Mode = info.Mode().Perm()
+		}
+		if e.base != nil {
+			f.Existed, f.Backup = true, s.free(e.File)
+			if err := writeFile(filepath.Join(s.dir, f.Backup), e.base, 0o600); err != nil {
 				return err
 			}
 		}
-		f.Dirs = missing(filepath.Dir(e.File))
 	}
 	f.Wrote = sum(e.After)
-	if old := s.find(e.File); old != nil {
+	if old != nil {
 		*old = f
 	} else {
 		s.Files = append(s.Files, f)
@@ -169,22 +213,15 @@ func (hs *Harness) Undo(h *Host) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		var was []byte
-		if f.Existed {
-			if was, err = os.ReadFile(filepath.Join(p.state.dir, f.Backup)); err != nil {
-				return nil, fmt.Errorf("read the copy of %q: %w", f.File, err)
-			}
-		}
 		e := Edit{File: f.File, Before: now}
-		switch {
-		case now == nil || f.Existed && bytes.Equal(now, was):
+		if e.After, err = p.state.without(f, now); err != nil {
+			return nil, fmt.Errorf("%q changed since kgate wrote it: %w; the copy from before is %q", f.File, err, filepath.Join(p.state.dir, f.Backup))
+		}
+		if now == nil || e.After != nil && bytes.Equal(now, e.After) {
 			continue // somebody has undone it
-		case sum(now) == f.Wrote:
-			e.After = was
-		default:
-			if e.After, err = f.Splice.undo(now); err != nil {
-				return nil, fmt.Errorf("%q changed since kgate wrote it: %w; the copy from before is %q", f.File, err, filepath.Join(p.state.dir, f.Backup))
-			}
+		}
+		if err := writable(f.File); err != nil {
+			return nil, err
 		}
 		p.Edits = append(p.Edits, e)
 	}
@@ -212,29 +249,50 @@ func (p *Plan) Remove() error {
 	for _, f := range p.state.Files {
 		dirs = append(dirs, f.Dirs...)
 	}
-	sort.Slice(dirs, func(i, j int) bool { return len(dirs[i]) > len(dirs[j]) }) // deepest first
-	for _, dir := range dirs {
-		os.Remove(dir) // stays when there is something in it
-	}
+	removeDirs(dirs)
 	p.state.Files = nil
 	return p.state.write()
 }
 
-// base is what a change of a file starts from: the file as it is, or as it was
-// before an earlier change of kgate's that nobody has touched since.
+// without is a file's text without what kgate put into it; nil where nothing
+// would be left of a file that kgate made.
+func (s *state) without(f saved, now []byte) ([]byte, error) {
+	var was []byte
+	if f.Existed {
+		var err error
+		if was, err = os.ReadFile(filepath.Join(s.dir, f.Backup)); err != nil {
+			return nil, fmt.Errorf("read its copy: %w", err)
+		}
+	}
+	if now == nil || sum(now) == f.Wrote || f.Existed && bytes.Equal(now, was) {
+		return was, nil
+	}
+	out, err := f.Splice.undo(now)
+	if isJSON(f.File) && (err != nil || !sound(now, out)) {
+		out, err = unsetJSON(was, f.Splice.apply(was), now)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: take it out by hand:\n%s", err, strings.TrimSpace(f.Splice.New))
+	} else if !f.Existed && blank(out) {
+		out = nil
+	}
+	return out, err
+}
+
+// base is what a change of a file starts from: the text without an earlier
+// change of kgate's, where that can be told from the rest.
 func (s *state) base(file string) (base, now []byte, err error) {
 	if now, err = read(file); err != nil || now == nil {
 		return nil, now, err
 	}
 	f := s.find(file)
-	if f == nil || f.Wrote != sum(now) {
+	if f == nil {
 		return now, now, nil
 	}
-	if !f.Existed {
-		return nil, now, nil
+	if base, err = s.without(*f, now); err != nil {
+		return now, now, nil
 	}
-	base, err = os.ReadFile(filepath.Join(s.dir, f.Backup))
-	return base, now, err
+	return base, now, nil
 }
 
 // read returns nil for a file that is not there.
@@ -250,20 +308,40 @@ func read(file string) ([]byte, error) {
 }
 
 // real is the file that a name leads to, so that a link stays one.
-func real(file string) string {
-	if r, err := filepath.EvalSymlinks(file); err == nil {
-		return r
+func real(file string) (string, error) {
+	r, err := filepath.EvalSymlinks(file)
+	if err == nil {
+		return r, nil
 	}
-	return file
+	if to, lerr := os.Readlink(file); lerr == nil {
+		return "", fmt.Errorf("%q is a link to %q, which cannot be followed (%w): make that file, or take the link away", file, to, err)
+	}
+	return file, nil
+}
+
+// writable refuses a file that its owner made read-only: to put another one in
+// its place would be possible, and not what was meant.
+func writable(file string) error {
+	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o200 == 0 {
+		return fmt.Errorf("%q is read-only: chmod u+w it first", file)
+	}
+	return nil
 }
 
 // writeFile puts data in a file's place as a whole or not at all.
 func writeFile(file string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
 	if err != nil {
-		return err
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			err = path.Err // the name is nobody's business
+		}
+		return fmt.Errorf("write into %q: %w", filepath.Dir(file), err)
 	}
 	_, err = f.Write(data)
+	if err == nil {
+		err = keepOwner(f, file)
+	}
 	if err == nil {
 		err = f.Chmod(mode)
 	}
@@ -278,6 +356,28 @@ func writeFile(file string, data []byte, mode fs.FileMode) error {
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// keepOwner gives a file that will take another's place the other's owner and
+// group, which matters to root alone and to shared directories.
+func keepOwner(f *os.File, file string) error {
+	was, err := os.Stat(file)
+	if err != nil {
+		return nil // none is replaced
+	}
+	is, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	a, ok := was.Sys().(*syscall.Stat_t)
+	b, okay := is.Sys().(*syscall.Stat_t)
+	if !ok || !okay || a.Uid == b.Uid && a.Gid == b.Gid {
+		return nil
+	}
+	if err := f.Chown(int(a.Uid), int(a.Gid)); err != nil {
+		return fmt.Errorf("%q belongs to user %d and group %d, and would not any more: %w", file, a.Uid, a.Gid, errors.Unwrap(err))
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -17,10 +16,6 @@ func appendTOML(text []byte, block string, check func(before, after map[string]a
 	if err := toml.Unmarshal(text, &before); err != nil {
 		return Splice{}, fmt.Errorf("is no TOML (%w): mend it first", err)
 	}
-	eol := "\n"
-	if bytes.Contains(text, []byte("\r\n")) {
-		eol = "\r\n"
-	}
 	gap := ""
 	if len(bytes.TrimSpace(text)) > 0 {
 		gap = "\n"
@@ -28,7 +23,7 @@ func appendTOML(text []byte, block string, check func(before, after map[string]a
 			gap = "\n\n"
 		}
 	}
-	s := Splice{At: len(text), New: strings.ReplaceAll(gap+block, "\n", eol)}
+	s := Splice{At: len(text), New: ends(text, gap+block)}
 	byHand := errors.New("cannot be edited without changing something else (a table is written in one line, perhaps): write this into it by hand:\n" + block)
 	if err := toml.Unmarshal(s.apply(text), &after); err != nil {
 		return Splice{}, byHand

@@ -88,9 +88,7 @@ func addYAML(text []byte, path []string, items []string) (Splice, error) {
 	if s.At > 0 && text[s.At-1] != '\n' && strings.HasSuffix(s.New, "\n") {
 		s.New = "\n" + s.New
 	}
-	if bytes.Contains(text, []byte("\r\n")) {
-		s.New = strings.ReplaceAll(s.New, "\n", "\r\n")
-	}
+	s.New = ends(text, s.New)
 	if err := verifyYAML(text, s, path, missing); err != nil {
 		return Splice{}, byHand
 	}
