@@ -54,6 +54,9 @@ type Rules struct {
 	colons   bool            // only a URL's authority starts with a colon
 	class    [256]class
 	builtin  [len(kinds)]pattern
+
+	heads, freeHeads [][3]byte // what look is made of
+	look             vector
 }
 
 // Compile makes the matcher of the built-in kinds, the person's prefixes and
@@ -89,6 +92,7 @@ func Compile(prefixes []string, values []Value) (*Rules, error) {
 			r.add(p)
 		}
 	}
+	r.look.fill(r.heads, r.freeHeads)
 	r.dashes = len(r.byFirst['-']) == 1
 	r.colons = len(r.byFirst[':']) == 1
 	for i := range r.byFirst {
@@ -122,6 +126,14 @@ func (r *Rules) add(p *pattern) {
 		r.headBits[n>>6] |= 1 << (n & 63)
 		if !p.bounded() {
 			r.free[n>>6] |= 1 << (n & 63)
+		}
+		if h[1] == 0x1b || h[2] == 0x1b {
+			return // the fast look takes every escape for the middle of a head
+		}
+		if head := [3]byte{h[0], h[1], h[2]}; p.bounded() {
+			r.heads = append(r.heads, head)
+		} else {
+			r.freeHeads = append(r.freeHeads, head)
 		}
 	})
 }

@@ -3,14 +3,9 @@ package mask
 import (
 	"bytes"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"io"
-	"math/rand"
-	"net/url"
 	"strings"
 	"testing"
-	"time"
 )
 
 func compile(t testing.TB, prefixes []string, values ...Value) *Rules {
@@ -114,6 +109,8 @@ func TestMask(t *testing.T) {
 		{"no scheme", "://u:hunter2@h", "://u:hunter2@h"},
 		{"a token as the user", "https://" + gh + ":x-oauth-basic@h/", "https://[masked: github-token]:[masked: url-password]@h/"},
 		{"a token after a port", "http://h:" + gh + " x", "http://h:[masked: github-token] x"},
+		{"a key where a user would be", "p://-----BEGIN PRIVATE KEY-----u:hunter2@h", "p://[masked: private-key]u:hunter2@h"},
+		{"a value that ends a URL's authority", "p://xq\"\\\nz:hunter2@h p://corp_a/b:hunter2@h", "p://x[masked: Q]:hunter2@h p://[masked: corp_]:hunter2@h"},
 		{"a very long password", "p://u:" + strings.Repeat("x", 9000) + "@h/", "p://u:[masked: url-password]@h/"},
 		{"a private key", "a\n" + pem + "b\n", "a\n[masked: private-key]\nb\n"},
 		{"a private key of old", "a\n" + old + "b\n", "a\n[masked: private-key]\nb\n"},
@@ -142,8 +139,10 @@ func TestMask(t *testing.T) {
 		{"binary", "\x00\xff\xfe\x80ghp_\x00\x1b\x1b[\x1b[3", "\x00\xff\xfe\x80ghp_\x00\x1b\x1b[\x1b[3"},
 	}
 	r := compile(t, []string{"corp_", "sk-ant-corp-"}, Value{"PW", "p&ss w%rd/1"}, Value{"Q", "q\"\\\nz"}, Value{"G", "ghp_known0123"}, Value{"NONE", ""}, Value{"S", "/usr/x1"})
+	defer func(v bool) { fast = v }(fast)
 	for _, tt := range tests {
 		for n := 1; n < 70; n++ {
+			fast = !fast
 			if got := split(t, r, tt.in, n); got != tt.want {
 				t.Errorf("%s, in pieces of %d: %q\nbecame %q\nwant   %q", tt.name, n, tt.in, got, tt.want)
 				break
@@ -151,81 +150,6 @@ func TestMask(t *testing.T) {
 		}
 		if got := r.String(tt.in); got != tt.want {
 			t.Errorf("%s: %q\nbecame %q\nwant   %q", tt.name, tt.in, got, tt.want)
-		}
-	}
-}
-
-// A secret split over two writes, over 64 KiB of unbroken text, and across
-// flushes: masked whole, once. The input of mcp-debugger#151.
-func TestLongTokens(t *testing.T) {
-	r := compile(t, nil)
-	for _, n := range []int{1, 7, 4096, 65536, 1 << 20} {
-		in := "a " + "ghp_" + strings.Repeat("x", 100_000) + " b"
-		if got := split(t, r, in, n); got != "a [masked: github-token] b" {
-			t.Errorf("in pieces of %d: %.80q", n, got)
-		}
-	}
-	// The memory stays the same however long the token is.
-	var b bytes.Buffer
-	w := r.Writer(&b)
-	chunk := []byte(strings.Repeat("x", 64<<10))
-	io.WriteString(w, "ghp_")
-	for range 100 {
-		w.Write(chunk)
-	}
-	if cap(w.held) > 4096 || cap(w.out) > 4096 {
-		t.Errorf("holds %d and gathers %d bytes", cap(w.held), cap(w.out))
-	}
-}
-
-// Text that cannot be the start of a secret is there after the Write that
-// brought it.
-func TestNoDelay(t *testing.T) {
-	r := compile(t, nil)
-	for _, s := range []string{"qq", "Password: ", "root@host:~# ", "cd", "task", "a-", ">>> ", "http://h/", "50%", "x\r"} {
-		var b bytes.Buffer
-		w := r.Writer(&b)
-		io.WriteString(w, "\n"+s)
-		if s == "a-" { // may begin a key's first line
-			w.Release()
-		}
-		if b.String() != "\n"+s {
-			t.Errorf("%q: only %q is there", s, b.String())
-		}
-	}
-}
-
-func TestRelease(t *testing.T) {
-	r := compile(t, nil, Value{"PW", "hunter2hunter2hunter2"})
-	tests := []struct {
-		in    []string // Release after each
-		shown []string // after each
-	}{
-		{[]string{"sk"}, []string{"sk"}},
-		{[]string{"sk", "i trip"}, []string{"sk", "ski trip"}},
-		{[]string{"gh", "p_", "0123", "456789abcdefghij", "rest", "\n"}, []string{"gh", "ghp_", "ghp_0123", "ghp_0123[masked: github-token]", "ghp_0123[masked: github-token]", "ghp_0123[masked: github-token]\n"}},
-		{[]string{"AKIA", "IOSFODNN7EXAMPL", "E"}, []string{"AKIA", "AKIAIOSF", "AKIAIOSF[masked: aws-access-key]"}},
-		{[]string{"hun", "ter2", "x"}, []string{"hu", "hu", "hunter2x"}},
-		{[]string{"hunter2hunter2", "hunter2"}, []string{"hu", "hu[masked: PW]"}},
-		{[]string{"a://u:pa", "ss@", "h/"}, []string{"a://u:", "a://u:[masked: url-password]@", "a://u:[masked: url-password]@h/"}},
-		{[]string{"a://h:30", "00"}, []string{"a://h:30", "a://h:3000"}},
-		{[]string{"-----BEGIN PRIVATE KEY-----\nMIIE\nroot# "}, []string{"[masked: private-key]\nroot# "}},
-		{[]string{"-----BEGIN PRIVATE KEY-----\nMIIE\nMII"}, []string{"[masked: private-key]"}},
-		{[]string{"-----BEGIN PRIV", "ATE KEY-----\n"}, []string{"-----BEGIN PRIV", "-----BEGIN PRIV[masked: private-key]"}},
-		{[]string{"ghp_0123456789abcdefghij\x1b[", "31mx"}, []string{"[masked: github-token]\x1b[", "[masked: github-token]\x1b[31m"}},
-		{[]string{"eyJ", "hbGciOiJIUzI1NiJ9", ".eyJzdWIi", "OiIx"}, []string{"eyJ", "eyJ", "eyJ[masked: jwt]", "eyJ[masked: jwt]"}},
-	}
-	for _, tt := range tests {
-		var b bytes.Buffer
-		w := r.Writer(&b)
-		for i, s := range tt.in {
-			io.WriteString(w, s)
-			if err := w.Release(); err != nil {
-				t.Fatal(err)
-			}
-			if b.String() != tt.shown[i] {
-				t.Errorf("%q, step %d: %q, want %q", tt.in, i, b.String(), tt.shown[i])
-			}
 		}
 	}
 }
@@ -240,38 +164,6 @@ func TestCompileRefuses(t *testing.T) {
 		t.Errorf("short value: %v", err)
 	}
 }
-
-type failing struct{}
-
-func (failing) Write([]byte) (int, error) { return 0, errors.New("gone") }
-
-func TestWriteError(t *testing.T) {
-	w := compile(t, nil).Writer(failing{})
-	if _, err := io.WriteString(w, "?"); err == nil {
-		t.Error("the first error is lost")
-	}
-	if err := w.Close(); err == nil {
-		t.Error("the error does not stay")
-	}
-}
-
-// The caller's own slice reaches the writer behind when nothing is masked.
-func TestNoCopy(t *testing.T) {
-	p := bytes.Repeat([]byte("ordinary text, nothing else\n"), 2000)
-	var got *byte
-	w := compile(t, nil).Writer(writerFunc(func(b []byte) { got = &b[0] }))
-	w.Write(p)
-	if got != &p[0] {
-		t.Error("the text was copied")
-	}
-	if n := testing.AllocsPerRun(20, func() { w.Write(p) }); n != 0 {
-		t.Errorf("%v allocations a write", n)
-	}
-}
-
-type writerFunc func([]byte)
-
-func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
 
 // Every alignment of a value within base64, in both alphabets, padded or not,
 // wrapped or not.
@@ -313,155 +205,8 @@ func wrap(s string, n int) string {
 	return b.String() + s
 }
 
-// noise is n bytes of what programs print, with many beginnings of secrets.
-func noise(rnd *rand.Rand, n int) string {
-	pieces := []string{" ", "\n", "a", "sk", "sk-", "gh", "ghp", "-----", "-----BEGIN ", "://", ":", "@", "/", "eyJ", ".", "x", "AK", "AKIA", "\x1b", "\x1b[", "\x1b[31m", "m", "\r\n", "%", "\\n", "\xff", "corp", "0", "word", "hun", "//@", "u:p@"}
-	var b strings.Builder
-	for b.Len() < n {
-		b.WriteString(pieces[rnd.Intn(len(pieces))])
-	}
-	return b.String()
-}
-
-// secrets are what the fuzz test plants, each a whole that must not come out.
-func secrets(rnd *rand.Rand) (text, secret string) {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-	random := func(n int) string {
-		b := make([]byte, n)
-		for i := range b {
-			b[i] = letters[rnd.Intn(len(letters))]
-		}
-		return string(b)
-	}
-	switch rnd.Intn(7) {
-	case 0:
-		s := "ghp_" + random(36)
-		return s, s[4:]
-	case 1:
-		s := "sk-ant-api03-" + random(20+rnd.Intn(300))
-		return s, s[13:]
-	case 2:
-		s := random(40)
-		return "https://user:" + s + "@host/", s
-	case 3:
-		s := random(64)
-		return "-----BEGIN PRIVATE KEY-----\n" + s + "\n-----END PRIVATE KEY-----", s
-	case 4:
-		s := random(30)
-		return "eyJ" + random(20) + ".eyJ" + random(20) + "." + s, s
-	case 5:
-		return planted, planted
-	default:
-		return url.QueryEscape(planted), url.QueryEscape(planted)
-	}
-}
-
-const planted = "pl@nted/secret value+1"
-
-// FuzzSplit: the same output for every split, with or without nothing planted
-// in it; what is planted does not come out, whatever stands around it, and
-// whenever Release is called.
-func FuzzSplit(f *testing.F) {
-	r := compile(f, []string{"corp_"}, Value{"P", planted}, Value{"S", "//@x"})
-	for i := range int64(300) {
-		f.Add(i, noise(rand.New(rand.NewSource(i)), 60), "")
-	}
-	f.Fuzz(func(t *testing.T, seed int64, before, after string) {
-		rnd := rand.New(rand.NewSource(seed))
-		if after == "" {
-			after = noise(rnd, 40)
-		}
-		in := before + after
-		text, secret := "", ""
-		if rnd.Intn(4) > 0 {
-			// A word boundary before, and a break after, as a token has.
-			text, secret = secrets(rnd)
-			in = before + "\n" + text + "\n" + after
-		}
-		want := r.String(in)
-		if secret != "" && !strings.Contains(before, "\n"+text) && strings.Contains(want, secret) {
-			t.Fatalf("%q came out of %q:\n%q", secret, in, want)
-		}
-		if !strings.Contains(want, "[masked: ") && want != in {
-			t.Fatalf("%q became %q", in, want)
-		}
-		var b, c bytes.Buffer
-		w, v := r.Writer(&b), r.Writer(&c)
-		for rest := in; rest != ""; {
-			k := min(len(rest), 1+rnd.Intn(1<<rnd.Intn(8)))
-			io.WriteString(w, rest[:k])
-			io.WriteString(v, rest[:k])
-			if rnd.Intn(3) == 0 {
-				v.Release()
-			}
-			rest = rest[k:]
-		}
-		w.Close()
-		v.Close()
-		if b.String() != want {
-			t.Fatalf("%q split became %q, whole %q", in, b.String(), want)
-		}
-		if secret != "" && strings.Contains(c.String(), secret) {
-			t.Fatalf("%q came out of %q with releases:\n%q", secret, in, c.String())
-		}
-	})
-}
-
-func BenchmarkMask(b *testing.B) {
-	r := compile(b, nil)
-	random := make([]byte, 64<<10)
-	rand.New(rand.NewSource(1)).Read(random)
-	for _, bb := range []struct {
-		name string
-		text []byte
-	}{
-		{"log", bytes.Repeat([]byte("2024-05-01T12:00:00Z INFO http://host:80/path?x=1 user_name=bob task-id=17 some text that a program prints -- ok\n"), 600)},
-		{"go", bytes.Repeat([]byte("func (w *Writer) boundary(b []byte, i int) bool {\n\tc := w.before(b, i, 1)\n\tif !alnum(c) {\n\t\treturn true\n\t}\n"), 600)},
-		{"zeros", make([]byte, 64<<10)},
-		{"random", random},
-		{"dashes", bytes.Repeat([]byte("-"), 64<<10)},
-		{"base64", bytes.Repeat([]byte("MIIEpAIBAAKCAQEA0Z3VS5JJcds3xfn"), 2000)},
-	} {
-		b.Run(bb.name, func(b *testing.B) {
-			b.SetBytes(int64(len(bb.text)))
-			w := r.Writer(io.Discard)
-			for b.Loop() {
-				w.Write(bb.text)
-			}
-		})
-	}
-}
-
-func BenchmarkCompile(b *testing.B) {
-	for b.Loop() {
-		Compile([]string{"corp_"}, []Value{{"V", "some-secret-value-0123456789"}})
-	}
-}
-
 func ExampleRules_String() {
 	r, _ := Compile([]string{"corp_"}, []Value{{"DB_PASSWORD", "correct horse"}})
 	fmt.Println(r.String("login corp_4711 with correct horse at https://me:secret@host.example/"))
 	// Output: login [masked: corp_] with [masked: DB_PASSWORD] at https://me:[masked: url-password]@host.example/
-}
-
-// Text made of beginnings costs what other text costs, in whatever pieces it
-// comes: nothing is looked at again and again.
-func TestNotQuadratic(t *testing.T) {
-	r := compile(t, nil, Value{"V", strings.Repeat("ab", 500) + "c"})
-	for _, s := range []string{"eyJ-", "a://b:", "-----BEGIN ", "sk-", "ab", "s\x1b[m", "ghp_0123456789 "} {
-		text := strings.Repeat(s, 100_000/len(s))
-		for _, n := range []int{1, len(text)} {
-			start := time.Now()
-			split(t, r, text, n)
-			// Measured: under 0.1 s each, and 1.6 s for the value that repeats
-			// itself, which costs its length for each byte; what is quadratic in
-			// the text takes minutes.
-			if took := time.Since(start); took > 10*time.Second {
-				t.Errorf("%q in pieces of %d took %v", s, n, took)
-			}
-			if testing.Verbose() {
-				t.Logf("%q in pieces of %d: %v", s, n, time.Since(start))
-			}
-		}
-	}
 }

@@ -1,10 +1,6 @@
 package mask
 
-import (
-	"encoding/binary"
-	"io"
-	"math/bits"
-)
+import "io"
 
 // mode is what the writer is in the middle of.
 type mode uint8
@@ -45,6 +41,9 @@ type Writer struct {
 	asked bool   // Release has been called since the last Write
 	past  [lookout]byte
 	off   int64 // position in the stream of the text being looked at
+
+	found            [64]uint32 // what the vector unit found in the text being run through
+	lookFrom, lookTo int        // where in it
 
 	jwtFrom, jwtTo int64 // positions between which all is known to fit a JWT's header
 
@@ -210,6 +209,7 @@ func (w *Writer) mask(name string, b []byte, i, j int) {
 // the rest waits for more. With final, nothing more comes.
 func (w *Writer) run(b []byte, final bool) int {
 	i := 0
+	w.lookTo = 0
 	for i < len(b) {
 		var wait bool
 		switch w.mode {
@@ -280,6 +280,7 @@ func (w *Writer) runText(b []byte, start int, final bool) (int, bool) {
 			}
 			w.text(b, start, i)
 			w.mask(res.p.name, b, i, i+res.n)
+			w.authority = w.authority && mayHavePassword(&w.r.class, b[:i+res.n], i)
 			switch {
 			case res.p.form == formPEM:
 				w.mode, w.block = inBlock, block{}
@@ -291,73 +292,13 @@ func (w *Writer) runText(b []byte, start int, final bool) (int, bool) {
 	}
 }
 
-// next returns the index in b[i:limit] of the next byte that a secret may start
-// at, or limit. It looks at every second pair of bytes: whatever the parity of
-// its place, one of the two pairs in a pattern's first three bytes is seen.
-func (w *Writer) next(b []byte, i, limit int) int {
-	pairs := &w.r.pairs
-	j := i
-	for fast := min(limit, len(b)-2); j+8 <= fast; j += 8 {
-		v := binary.LittleEndian.Uint64(b[j:])
-		m0, m1 := pairs[uint16(v)], pairs[uint16(v>>16)]
-		m2, m3 := pairs[uint16(v>>32)], pairs[uint16(v>>48)]
-		if m0|m1|m2|m3 == 0 {
-			continue
-		}
-		for m := uint(m0 | m1<<2 | m2<<4 | m3<<6); m != 0; m &= m - 1 {
-			// An even bit is a second pair, one byte after its head's start.
-			c := j - 1 + bits.TrailingZeros(m)
-			if c < i {
-				continue
-			}
-			if n := binary.LittleEndian.Uint32(b[c:]) << 8 * hashFactor >> 18; w.r.headBits[n>>6]>>(n&63)&1 == 0 {
-				continue
-			}
-			if w.r.colons && b[c] == ':' && b[c+1] == '/' && b[c+2] == '/' && !mayHavePassword(&w.r.class, b, c+3) {
-				continue // logs are full of addresses
-			}
-			if w.candidate(b, c) {
-				return c
-			}
-		}
-	}
-	// What is left is short, and near the end of the text the pair that would
-	// show a candidate may not be there yet.
-	for ; j < limit; j++ {
-		if j > i && w.candidate(b, j-1) {
-			return j - 1
-		}
-	}
-	if limit > i && w.candidate(b, limit-1) {
-		return limit - 1
-	}
-	return limit
-}
-
-// candidate says whether a secret may start at b[i], by its first bytes and
-// what stands before it.
-func (w *Writer) candidate(b []byte, i int) bool {
-	c := b[i]
-	if i+2 < len(b) {
-		n := hash(c, b[i+1], b[i+2])
-		if w.r.headBits[n>>6]>>(n&63)&1 == 0 {
-			return false
-		}
-		if c == '-' && w.r.dashes && i+5 < len(b) && b[i+5] != 'B' {
-			return false // a rule of dashes
-		}
-		return w.r.free[n>>6]>>(n&63)&1 != 0 || w.boundary(b, i)
-	}
-	if len(w.r.byFirst[c]) == 0 {
-		return false
-	}
-	return w.r.anywhere[c] || w.boundary(b, i)
-}
-
 // runToken drops the rest of a token. Colour sequences pass.
 func (w *Writer) runToken(b []byte, i int, final bool) (int, bool) {
 	for i < len(b) {
-		if w.r.class[b[i]]&w.tail != 0 && w.left != 0 {
+		if k := w.r.class[b[i]]; k&w.tail != 0 && w.left != 0 {
+			if k&cPass == 0 {
+				w.authority = false
+			}
 			i++
 			if w.left > 0 {
 				w.left--
@@ -371,6 +312,7 @@ func (w *Writer) runToken(b []byte, i int, final bool) (int, bool) {
 			}
 			if v == yes {
 				w.text(b, i, i+n)
+				w.authority = false
 				i += n
 				continue
 			}
