@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -68,6 +67,11 @@ var stepsOfNetwork = []step{{Command: "./kgate-probe tcp allowed.test 9999; echo
 // pseudo-terminal is.
 var stepsOfWaiting = []step{{Command: "trap '' HUP; touch started; sleep 600; touch finished", Timeout: 3000}}
 
+const (
+	caseOwnBox   = "in the harness's own sandbox: no command runs, the model is told which box holds"
+	caseSettings = "`kgate integrate`, `--check` and `--remove`: no comment lost, every byte back"
+)
+
 // The cases as the table has them, and the controls.
 var (
 	cases = []string{
@@ -83,6 +87,8 @@ var (
 		"the harness is killed: nothing is left running",
 		"`network: restricted`: the listed host answers, another does not",
 		"a missing kgate: no command runs",
+		caseOwnBox,
+		caseSettings,
 	}
 	controls = []string{
 		"`curl` starts",
@@ -137,6 +143,10 @@ type notRun string
 func (n notRun) Error() string { return "not run: " + string(n) }
 
 func (d *driver) program(p *program) {
+	d.add(p, caseSettings, d.thereAndBack(p))
+	if p.pkg == "" {
+		return
+	}
 	bare, bareErr := d.start(p, "control", false, func(r *run) { r.Steps = p.steps() })
 	boxed, boxedErr := d.start(p, "boxed", true, func(r *run) { r.Steps = p.steps() })
 	with := func(name string, check func(o *outcome) error) {
@@ -212,6 +222,14 @@ func (d *driver) program(p *program) {
 		err = errors.New("the model got no answer")
 	}
 	d.add(p, cases[11], err)
+	if p.boxed[0] == "" {
+		return
+	}
+	o, err = d.start(p, "own-box", true, func(r *run) { r.Steps, r.OwnBox = []step{{Command: "echo ran; touch ran"}}, true })
+	if err == nil {
+		err = errors.Join(absent(filepath.Join(o.project(), "ran")), o.says(0, "kgate is inside "+p.title+"'s own sandbox, which holds"))
+	}
+	d.add(p, caseOwnBox, err)
 }
 
 func (d *driver) network(p *program, boxed bool) (*outcome, error) {
@@ -224,281 +242,4 @@ func (d *driver) network(p *program, boxed bool) (*outcome, error) {
 		}
 	}
 	return d.start(p, fmt.Sprintf("network-%v", boxed), boxed, func(r *run) { r.Steps, r.Lab = stepsOfNetwork, true })
-}
-
-// start sets a home and a project up, integrates kgate unless this is a control,
-// and runs the harness.
-func (d *driver) start(p *program, name string, boxed bool, change func(*run)) (*outcome, error) {
-	r := &run{Dir: filepath.Join(d.work, p.name+"-"+name), Mark: "KGATE_RUN_" + strings.NewReplacer("-", "_").Replace(p.name+"_"+name)}
-	bin, fake := filepath.Join(r.Dir, "bin"), filepath.Join(r.Dir, "fake")
-	for _, dir := range []string{r.home(), r.project(), bin, fake} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, err
-		}
-	}
-	path := strings.Join([]string{fake, bin, filepath.Dir(lookPath("node")), "/usr/local/bin", "/usr/bin", "/bin"}, ":")
-	files := map[string]string{
-		"fake/curl": "#!/bin/sh\ntouch \"$HOME/curl-ran\"\necho fetched\n",
-		// A login shell sets PATH anew.
-		"home/.profile": "PATH='" + path + "'\n",
-	}
-	for name, text := range p.settings {
-		files["home/"+name] = text
-	}
-	for name, text := range files {
-		file := filepath.Join(r.Dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
-			return nil, err
-		}
-	}
-	for _, name := range []string{"bin/kgate", "proj/kgate-probe"} {
-		if err := copyFile(filepath.Join(d.work, "bin", "kgate"), filepath.Join(r.Dir, name), 0o755); err != nil {
-			return nil, err
-		}
-	}
-	links := map[string]string{"bin/kgate-sh": "kgate"}
-	if p.links {
-		links["bin/"+p.name] = p.argv()[0]
-	}
-	for name, to := range links {
-		if err := os.Symlink(to, filepath.Join(r.Dir, name)); err != nil {
-			return nil, err
-		}
-	}
-	r.Env = append([]string{"HOME=" + r.home(), "PATH=" + path, "LANG=C.UTF-8", "TERM=dumb", "SHELL=/bin/bash", "USER=person", p.key + "=" + keyValue}, p.env...)
-	r.Argv = append(p.argv(), p.args...)
-	if r.Argv[0] == "node" {
-		r.Argv[0] = lookPath("node")
-	}
-	change(r)
-	if err := r.command("git", "init", "-q"); err != nil {
-		return nil, err
-	}
-	if boxed {
-		if err := r.integrate(p); err != nil {
-			return nil, err
-		}
-	}
-	if r.Moved {
-		for _, name := range []string{"kgate", "kgate-sh"} {
-			if err := os.Remove(filepath.Join(bin, name)); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if err := r.do(); err != nil {
-		return nil, err
-	}
-	return read(r)
-}
-
-func lookPath(name string) string {
-	file, err := exec.LookPath(name)
-	if err != nil {
-		return name
-	}
-	return file
-}
-
-// integrate does what a person does once.
-func (r *run) integrate(p *program) error {
-	if err := r.command("kgate", "init"); err != nil {
-		return err
-	}
-	if r.Lab {
-		policy := "version: 1\nnetwork: restricted\nallow:\n  hosts: [allowed.test]\n"
-		if err := os.WriteFile(filepath.Join(r.home(), ".kgate", "config.yaml"), []byte(policy), 0o600); err != nil {
-			return err
-		}
-	} else if err := r.command("kgate", "network", "off"); err != nil {
-		return err
-	}
-	if err := r.command("kgate", "integrate", p.name); err != nil {
-		return err
-	}
-	return r.command("kgate", "integrate", p.name, "--check")
-}
-
-func (r *run) command(argv ...string) error {
-	file := argv[0]
-	if own := filepath.Join(r.Dir, "bin", file); file == "kgate" {
-		file = own
-	}
-	cmd := exec.Command(file, argv[1:]...)
-	cmd.Dir, cmd.Env = r.project(), r.Env
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(string(out)))
-	}
-	return nil
-}
-
-// outcome is what a run left behind.
-type outcome struct {
-	*run
-	text    []byte   // all requests
-	results []string // what the model was told of each call, in order
-}
-
-// read takes the results from the request that has most of them.
-func read(r *run) (*outcome, error) {
-	o := &outcome{run: r}
-	var err error
-	if o.text, err = os.ReadFile(r.requests()); err != nil {
-		return nil, err
-	}
-	for line := range bytes.Lines(o.text) {
-		var request struct{ Body any }
-		if err := json.Unmarshal(line, &request); err != nil {
-			return nil, err
-		}
-		if got := results(request.Body); len(got) > len(o.results) {
-			o.results = got
-		}
-	}
-	if len(o.text) == 0 {
-		said, _ := os.ReadFile(filepath.Join(r.Dir, "output.log"))
-		return nil, fmt.Errorf("the harness asked the model nothing (%s): %.300s", r.Status, said)
-	}
-	return o, nil
-}
-
-// results are the results of tool calls in a request of any of the dialects.
-// Objects of one list keep its order, and none holds two.
-func results(v any) (out []string) {
-	switch v := v.(type) {
-	case []any:
-		for _, e := range v {
-			out = append(out, results(e)...)
-		}
-	case map[string]any:
-		switch {
-		case v["type"] == "function_call_output":
-			return []string{plain(v["output"])}
-		case v["role"] == "tool", v["type"] == "tool_result":
-			return []string{plain(v["content"])}
-		case v["functionResponse"] != nil:
-			return []string{plain(v["functionResponse"])}
-		}
-		for _, e := range v {
-			out = append(out, results(e)...)
-		}
-	}
-	return out
-}
-
-// plain is all text in a value.
-func plain(v any) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case []any:
-		var all []string
-		for _, e := range v {
-			all = append(all, plain(e))
-		}
-		return strings.Join(all, "\n")
-	case map[string]any:
-		var all []string
-		for _, e := range v {
-			all = append(all, plain(e))
-		}
-		slices.Sort(all)
-		return strings.Join(all, "\n")
-	}
-	return ""
-}
-
-func (o *outcome) says(n int, want string) error {
-	if n >= len(o.results) {
-		return fmt.Errorf("the model got %d results, of which this would be number %d (the harness ended with %s)", len(o.results), n+1, o.Status)
-	}
-	if !strings.Contains(o.results[n], want) {
-		return fmt.Errorf("the model got %.200q", o.results[n])
-	}
-	return nil
-}
-
-// refused is the case of the denied program.
-func (o *outcome) refused(p *program) error {
-	errs := []error{o.says(stepCurl, `kgate: denied program "curl", not started`), absent(filepath.Join(o.home(), "curl-ran"))}
-	if p.status != "" {
-		errs = append(errs, o.says(stepCurl, fmt.Sprintf(p.status, 126)))
-	}
-	log, err := os.ReadFile(filepath.Join(o.home(), ".kgate", "audit.jsonl"))
-	if err != nil {
-		return err
-	}
-	blocks := 0
-	for line := range bytes.Lines(log) {
-		var e struct {
-			Kind string
-			Argv []string
-		}
-		if json.Unmarshal(line, &e) == nil && strings.Contains(strings.Join(e.Argv, " "), "curl") {
-			if e.Kind == "block" {
-				blocks++
-			} else {
-				errs = append(errs, fmt.Errorf("the log has a %s of it", e.Kind))
-			}
-		}
-	}
-	if blocks != 1 {
-		errs = append(errs, fmt.Errorf("the log has %d blocks of it, want 1", blocks))
-	}
-	return errors.Join(errs...)
-}
-
-// sameDirectory compares where the call after the one with cd was, as a place in
-// the project.
-func (o *outcome) sameDirectory(bare *outcome) error {
-	where := func(o *outcome) string {
-		if stepPwd >= len(o.results) {
-			return "nowhere"
-		}
-		for _, line := range strings.Fields(o.results[stepPwd]) {
-			if rest, ok := strings.CutPrefix(line, o.project()); ok {
-				return "the project" + rest
-			}
-		}
-		return "elsewhere"
-	}
-	if a, b := where(o), where(bare); a != b || a == "nowhere" || a == "elsewhere" {
-		return fmt.Errorf("the next call is in %s, without kgate in %s", a, b)
-	}
-	return o.says(stepCd, o.project()+"/sub")
-}
-
-// ended is the case of a command that did not end by itself.
-func (o *outcome) ended(sig syscall.Signal) error {
-	if err := present(filepath.Join(o.project(), "started")); err != nil {
-		return fmt.Errorf("the command was not started (the harness ended with %s)", o.Status)
-	}
-	if len(o.Left) > 0 {
-		return fmt.Errorf("left running: %s", strings.Join(o.Left, "; "))
-	}
-	if sig != syscall.SIGKILL && o.Late {
-		return errors.New("the harness did not end by itself")
-	}
-	if sig == 0 && len(o.results) == 0 {
-		return fmt.Errorf("the model was told nothing (the harness ended with %s)", o.Status)
-	}
-	return absent(filepath.Join(o.project(), "finished"))
-}
-
-func absent(file string) error {
-	if _, err := os.Lstat(file); err == nil {
-		return fmt.Errorf("%s was made", filepath.Base(file))
-	}
-	return nil
-}
-
-func present(file string) error {
-	if _, err := os.Lstat(file); err != nil {
-		return fmt.Errorf("%s was not made", filepath.Base(file))
-	}
-	return nil
 }

@@ -21,6 +21,7 @@
 // every harness there is a control run without kgate, in which the denied
 // program does start and the secret does reach the stand-in.
 //
-// Needs npm, node, git, bwrap, and for the network cases slirp4netns and
-// iptables.
+// What is missing of npm, git, bwrap, slirp4netns and iptables is installed by
+// ci/packages first, so that as root it needs Go alone. Of aider and VS Code, which
+// are not driven, the settings are taken there and back.
 package main

@@ -54,10 +54,11 @@ func main() {
 // prepare installs and builds, has the runs made by an ordinary user, and
 // writes down what they found.
 func prepare(chosen []*program, out string, keep bool) error {
-	for _, name := range []string{"npm", "node", "git", "bwrap", "go"} {
-		if _, err := exec.LookPath(name); err != nil {
-			return fmt.Errorf("%s is missing: install it", name)
-		}
+	tools := exec.Command("ci/packages", "git", "bwrap=bubblewrap", "slirp4netns", "iptables",
+		"ip=iproute2:iproute:iproute2:iproute2:iproute2", "nsenter=util-linux", "node=nodejs", "npm")
+	tools.Stdout, tools.Stderr = os.Stderr, os.Stderr
+	if err := tools.Run(); err != nil {
+		return fmt.Errorf("ci/packages: %w (run this in the root of the repository)", err)
 	}
 	for _, p := range chosen {
 		if err := p.install(); err != nil {

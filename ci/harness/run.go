@@ -34,6 +34,7 @@ type run struct {
 	Mark   string         // what all processes of this run have in their environment
 	Lab    bool           // on the lab's machine
 	Moved  bool           // kgate is taken away after kgate integrate
+	OwnBox bool           // the harness's own sandbox is on
 
 	Late   bool     // it had to be killed for want of an end
 	Status string   // how the harness ended
@@ -220,7 +221,12 @@ wait:
 		case <-tick.C:
 			if _, err := os.Stat(filepath.Join(r.project(), "started")); err == nil && !sent {
 				sent = true
-				cmd.Process.Signal(r.Signal)
+				if r.Signal == syscall.SIGKILL {
+					// Gemini CLI is two processes, of which the other would clean up.
+					syscall.Kill(-cmd.Process.Pid, r.Signal)
+				} else {
+					cmd.Process.Signal(r.Signal)
+				}
 				kill = time.After(20 * time.Second)
 			}
 		}
