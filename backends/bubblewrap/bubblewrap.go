@@ -15,9 +15,11 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/kgate-dev/kgate/backends"
+	"github.com/kgate-dev/kgate/backends/bubblewrap/seccomp"
 	"github.com/kgate-dev/kgate/backends/hostfilter"
 	"github.com/kgate-dev/kgate/launcher/policy"
 )
@@ -212,10 +214,34 @@ func (w *planner) namespaces() {
 	w.add("cap-drop", "no capabilities, so that root in the box is not root", built("privileges"), "--cap-drop", "ALL")
 }
 
+// calls adds the filter of system calls.
+func (w *planner) calls() {
+	nested := w.p.Nested
+	program := filterOfCalls(nested.Value)
+	from := built("system calls")
+	why := "the kernel's own ways past namespaces (vsock, io_uring, keyrings, new user namespaces and others) are refused"
+	switch {
+	case program == nil:
+		w.finding("system calls", backends.Blocked, "there is no filter of system calls for "+runtime.GOARCH, "run kgate on amd64 or arm64")
+		return
+	case nested.Value:
+		from = nested.From
+		why = "the kernel's own ways past namespaces are refused, but for those that a box in the box needs"
+		w.finding("system calls", backends.Degraded,
+			fmt.Sprintf("%d rules; allow.nested (%s): the command may make user namespaces, in which it has capabilities over what it makes there", len(seccomp.For(true)), from),
+			"take allow.nested out of the policy")
+	default:
+		w.finding("system calls", backends.Ready, fmt.Sprintf("%d rules refuse the kernel's own ways past namespaces", len(seccomp.For(false))), "")
+	}
+	w.files = append(w.files, backends.File{Name: "seccomp", Mode: 0o400, Content: program, Why: why, Text: seccomp.Text(nested.Value)})
+	w.add("seccomp", why, from, "--seccomp", "@seccomp")
+}
+
 // finish adds the descriptors, the working directory and the command's own
 // words. A word that starts with "@" is the number of a descriptor that Start
 // makes.
 func (w *planner) finish() {
+	w.calls()
 	w.add("status-fd", "how the command ended, apart from how the box did", built("lifetime"), "--json-status-fd", "@status")
 	w.add("sync-fd", "tells when the box is gone", built("lifetime"), "--sync-fd", "@sync")
 	w.add("chdir", "the working directory", built("working directory"), "--chdir", w.real(w.c.Dir))

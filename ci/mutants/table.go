@@ -38,10 +38,20 @@ func table() []mutant {
 	for _, name := range waysOut {
 		all = append(all, mutant{"absent:*/" + name, []string{"box-ways-out-each"}})
 	}
+	// The rules that this kernel shows the want of. The others refuse what a
+	// command without capabilities is refused here anyway; that each does what it
+	// says is evaluated in the tests of package seccomp.
+	for _, name := range []string{"families", "netlink", "io-uring", "tiocsti", "tioclinux", "keys", "ptrace", "seize", "others", "new-user", "clone3", "setns"} {
+		all = append(all, mutant{"seccomp:" + name, []string{"box-calls"}})
+	}
 	host := policy.Host{Addr: netip.MustParseAddr("203.0.113.20"), Port: 80}
 	for _, r := range hostfilter.Rules(hostfilter.Config{IPv6: true, Hosts: []policy.Host{host}}) {
 		s := filter[r.Name]
-		if s == "" {
+		switch {
+		case s != "":
+		case r.Family == 6:
+			s = "net-ipv6 ipv6-dropped"
+		default:
 			s = "host-allowed"
 		}
 		name := r.Name
@@ -95,6 +105,7 @@ mask:*                box-files
 deny-read:*           box-files
 mask-exec:*           exec-denied
 resolv.conf           host-allowed
+seccomp               box-calls
 status-fd             run-status
 sync-fd               TestBoxHoldsThePipe
 block-fd              host-allowed net-killed

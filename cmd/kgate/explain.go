@@ -120,6 +120,9 @@ func planText(plan *backends.Plan) string {
 	}
 	for _, f := range plan.Files {
 		fmt.Fprintf(&b, "# file %s, %d bytes: %s\n", oneLine(f.Name), len(f.Content), f.Why)
+		for _, line := range f.Text {
+			fmt.Fprintf(&b, "#   %s\n", oneLine(line))
+		}
 	}
 	b.WriteString(profileText(plan))
 	return b.String()

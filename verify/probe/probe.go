@@ -44,6 +44,7 @@ const usage = `usage: kgate-probe [-t D] tcp HOST PORT [TEXT]
        kgate-probe [-t D] hold HOST PORT FILE
        kgate-probe [-t D] knock HOST PORT
        kgate-probe join GROUP
+       kgate-probe call NAME...
        kgate-probe [-t D] self PORT
        kgate-probe listen PATH
        kgate-probe [-t D] unix PATH
@@ -109,6 +110,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return listen(args[0], out)
 	case kind == "unix" && len(args) == 1:
 		return local(ctx, args[0], out)
+	case kind == "call" && len(args) > 0:
+		return calls(args, out)
 	case kind == "exec":
 		return execute(args)
 	case kind == "http" && len(args) == 1:
