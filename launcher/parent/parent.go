@@ -6,8 +6,11 @@ package parent
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // process is what is known of one process.
@@ -16,11 +19,16 @@ type process struct {
 	name          string // of its program, without directories
 }
 
-// wrappers are the programs that a harness puts between itself and what it
-// starts, which only wait for it. One that is left behind when the harness is
-// killed lives on as long as this process does, so its own parent counts.
-var wrappers = map[string]bool{
-	"sh": true, "bash": true, "dash": true, "ash": true, "zsh": true, "ksh": true, "mksh": true, "fish": true, "busybox": true,
+// wrapper says whether a program is one that a harness puts between itself and
+// what it starts, which only waits for it. One that is left behind when the
+// harness is killed lives on as long as this process does, so its own parent
+// counts.
+func wrapper(name string) bool {
+	switch name {
+	case "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "busybox":
+		return true
+	}
+	return false
 }
 
 // most bounds the walk.
@@ -45,7 +53,7 @@ func Watch() <-chan struct{} {
 	group := groupOf()
 	for pid, n := first, 0; n < most && pid > 1; n++ {
 		p, err := read(pid)
-		if err != nil || p.group != group || !wrappers[p.name] || p.parent <= 1 {
+		if err != nil || p.group != group || !wrapper(p.name) || p.parent <= 1 {
 			break
 		}
 		watch(p.parent, over)
@@ -79,12 +87,21 @@ func Watch() <-chan struct{} {
 	return gone
 }
 
-// orphan says whether a parent is the system's own first process, which starts
-// no wrappers: whoever did is gone already. In a container the first process may
-// be the harness itself.
+// orphan says whether a parent is one that took this process over, because
+// whoever started it is gone already.
 func orphan(ppid int) bool {
+	// A process that leads no session is in that of whoever started it.
+	own, err := unix.Getsid(0)
+	theirs, perr := unix.Getsid(ppid)
+	if err == nil && perr == nil && ppid > 0 && own > 0 && own != os.Getpid() && own != theirs {
+		return true
+	}
+	// The system's own first process starts no wrappers, but for systemd's units
+	// (systemd.exec(5), SYSTEMD_EXEC_PID). In a container the first process may be
+	// the harness itself.
 	p, err := read(ppid)
-	return err == nil && (p.name == "systemd" || p.name == "init" || p.name == "launchd") && ppid != 0
+	return err == nil && ppid > 0 && (p.name == "systemd" || p.name == "init" || p.name == "launchd") &&
+		os.Getenv("SYSTEMD_EXEC_PID") != strconv.Itoa(os.Getpid())
 }
 
 // clean is a program's name as the kernel has it, without the dash of a login

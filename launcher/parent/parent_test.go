@@ -129,6 +129,56 @@ func TestWatchStops(t *testing.T) {
 	}
 }
 
+// Who starts to watch when the harness is gone already says so at once, whatever
+// the process is called that took it over. What systemd itself starts has not
+// been left by anybody.
+func TestWatchLate(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	as := filepath.Join(dir, "systemd") // a program of that name
+	if err := os.Link(self, as); err != nil {
+		text, err := os.ReadFile(self)
+		if err == nil {
+			err = os.WriteFile(as, text, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		name, want string
+		program    string
+		script     string
+	}{
+		{"left behind", "gone", self, `(echo watching $$; sleep 0.3; exec "$0" watcher "$1") & exit`},
+		{"taken over by systemd", "gone", as, `exec "$0" watcher "$1"`},
+		{"started by systemd", "", as, `SYSTEMD_EXEC_PID=$$ exec "$0" watcher "$1"`},
+		{"started by what systemd started", "gone", as, `SYSTEMD_EXEC_PID=1 exec "$0" watcher "$1"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "said")
+			cmd := exec.Command(tt.program, "harness", "sh", "-c", tt.script, self, file)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+			if tt.want == "" {
+				if got := said(t, file, 500*time.Millisecond); got != "" {
+					t.Fatalf("said %q while systemd was there", got)
+				}
+				cmd.Process.Kill()
+				tt.want = "gone"
+			}
+			if got := said(t, file, 5*time.Second); got != tt.want {
+				t.Fatalf("said %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestRead(t *testing.T) {
 	p, err := read(os.Getpid())
 	if err != nil {
