@@ -125,6 +125,7 @@ var filter = map[string]string{
 	"v4-policy-output":           "raw-ip-dropped udp-dropped filter-undo-refused net-killed",
 	"v4-policy-input":            "udp-dropped raw-ip-dropped",
 	"v4-established":             "net-expiry net-follows host-allowed",
+	"v6-established":             "net-expiry net-ipv6",
 	"v4-asked-udp":               "dns-gated host-allowed",
 	"v4-asked-tcp":               "host-allowed dns-gated foreign-resolver-dropped",
 	"v4-resolver-tcp":            "host-allowed",
