@@ -53,7 +53,14 @@ func Watch() <-chan struct{} {
 	group := groupOf()
 	for pid, n := first, 0; n < most && pid > 1; n++ {
 		p, err := read(pid)
-		if err != nil || p.group != group || !wrapper(p.name) || p.parent <= 1 {
+		if err != nil || p.group != group || !wrapper(p.name) {
+			break
+		}
+		if left(pid, p.parent) {
+			over <- struct{}{}
+			break
+		}
+		if p.parent <= 1 {
 			break
 		}
 		watch(p.parent, over)
@@ -87,13 +94,18 @@ func Watch() <-chan struct{} {
 	return gone
 }
 
+// left says whether a process has another parent than the one that started it:
+// one that leads no session is in that of whoever did.
+func left(pid, ppid int) bool {
+	own, err := unix.Getsid(pid)
+	theirs, perr := unix.Getsid(ppid)
+	return err == nil && perr == nil && ppid > 0 && own > 0 && own != pid && own != theirs
+}
+
 // orphan says whether a parent is one that took this process over, because
 // whoever started it is gone already.
 func orphan(ppid int) bool {
-	// A process that leads no session is in that of whoever started it.
-	own, err := unix.Getsid(0)
-	theirs, perr := unix.Getsid(ppid)
-	if err == nil && perr == nil && ppid > 0 && own > 0 && own != os.Getpid() && own != theirs {
+	if left(os.Getpid(), ppid) {
 		return true
 	}
 	// The system's own first process starts no wrappers, but for systemd's units

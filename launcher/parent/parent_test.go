@@ -153,7 +153,8 @@ func TestWatchLate(t *testing.T) {
 		program    string
 		script     string
 	}{
-		{"left behind", "gone", self, `(echo watching $$; sleep 0.3; exec "$0" watcher "$1") & exit`},
+		{"left behind", "gone", self, `(sleep 0.3; exec "$0" watcher "$1") & exit`},
+		{"its shell left behind", "gone", self, `(sleep 0.3; sh -c "'$0' watcher '$1'; true"; true) & exit`},
 		{"taken over by systemd", "gone", as, `exec "$0" watcher "$1"`},
 		{"started by systemd", "", as, `SYSTEMD_EXEC_PID=$$ exec "$0" watcher "$1"`},
 		{"started by what systemd started", "gone", as, `SYSTEMD_EXEC_PID=1 exec "$0" watcher "$1"`},
