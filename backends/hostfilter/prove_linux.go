@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"time"
 
 	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
@@ -31,7 +30,7 @@ func (g *gate) prove() error {
 			return fault(RowFilter, mendFilter, "try the packet filter: %w", err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), filterTimes.Resolve)
 	defer cancel()
 	unmarked := &upstream{server: newUpstream(g.server()).server}
 	m, err := unmarked.exchange(ctx, query(proofName, dns.TypeA))
