@@ -9,7 +9,28 @@
 // TestGenerated). What each program does is evaluated call by call in the tests.
 package seccomp
 
-import "golang.org/x/sys/unix"
+// Linux's numbers, written out because explain plans for Linux on every system:
+// include/uapi of its source.
+const (
+	ePERM           = 1
+	eNOSYS          = 38
+	ePROTONOSUPPORT = 93
+	eAFNOSUPPORT    = 97
+
+	afUnix       = 1
+	afInet       = 2
+	afInet6      = 10
+	afNetlink    = 16
+	netlinkRoute = 0
+
+	tiocsti   = 0x5412
+	tioclinux = 0x541c
+
+	ptraceAttach = 16
+	ptraceSeize  = 0x4206
+
+	cloneNewuser = 0x10000000
+)
 
 // Op is a comparison of an argument with a value.
 type Op string
@@ -34,8 +55,8 @@ type Rule struct {
 	Name   string   // stable; a mutant leaves out one
 	Calls  []string // by the kernel's names; a name that an architecture lacks is nothing there
 	When   []Condition
-	Errno  unix.Errno
-	Nested bool // not with allow.nested: what a box in the box needs
+	Errno  uint32 // Linux's number
+	Nested bool   // not with allow.nested: what a box in the box needs
 	Why    string
 	Source string // where the fact that it rests on is from
 }
@@ -52,70 +73,68 @@ func low32(arg uint32, value uint32) []Condition {
 	return all
 }
 
-const cloneNewuser = 0x10000000 // CLONE_NEWUSER of clone(2)
-
 // Rules are all of them. Order does not matter: any that fits refuses.
 var Rules = []Rule{
-	{Name: "families", Calls: []string{"socket", "socketpair"}, Errno: unix.EAFNOSUPPORT,
+	{Name: "families", Calls: []string{"socket", "socketpair"}, Errno: eAFNOSUPPORT,
 		// A family with upper bits set is none of these, and is refused.
-		When:   []Condition{{0, NotEqual, unix.AF_UNIX}, {0, NotEqual, unix.AF_INET}, {0, NotEqual, unix.AF_INET6}, {0, NotEqual, unix.AF_NETLINK}},
+		When:   []Condition{{0, NotEqual, afUnix}, {0, NotEqual, afInet}, {0, NotEqual, afInet6}, {0, NotEqual, afNetlink}},
 		Why:    "a network namespace does not confine AF_VSOCK, which reaches the hypervisor and other machines' services; AF_ALG, AF_PACKET, AF_CAN, AF_TIPC and the like are parts of the kernel that a build or a test does not need",
 		Source: "measured: AF_VSOCK sockets open under --unshare-net; vsock(7); address_families(7)"},
-	{Name: "netlink", Calls: []string{"socket"}, Errno: unix.EPROTONOSUPPORT,
-		When:   []Condition{{0, Equal, unix.AF_NETLINK}, {2, NotEqual, unix.NETLINK_ROUTE}},
+	{Name: "netlink", Calls: []string{"socket"}, Errno: ePROTONOSUPPORT,
+		When:   []Condition{{0, Equal, afNetlink}, {2, NotEqual, netlinkRoute}},
 		Why:    "netlink beside route configures packet filters, IPsec, audit and the like: only route is asked by ordinary programs (which addresses are there)",
 		Source: "netlink(7)"},
-	{Name: "io-uring", Calls: []string{"io_uring_setup", "io_uring_enter", "io_uring_register"}, Errno: unix.ENOSYS,
+	{Name: "io-uring", Calls: []string{"io_uring_setup", "io_uring_enter", "io_uring_register"}, Errno: eNOSYS,
 		Why:    "its operations are not seen by any filter of system calls, socket(2) among them; programs that use it fall back",
 		Source: "measured: io_uring_setup succeeds in a bubblewrap box; io_uring(7)"},
-	{Name: "tiocsti", Calls: []string{"ioctl"}, Errno: unix.EPERM, When: low32(1, unix.TIOCSTI),
+	{Name: "tiocsti", Calls: []string{"ioctl"}, Errno: ePERM, When: low32(1, tiocsti),
 		Why:    "puts characters into the input of the terminal, for the shell that reads it after the command",
 		Source: "CVE-2017-5226; ioctl_tty(2)"},
-	{Name: "tioclinux", Calls: []string{"ioctl"}, Errno: unix.EPERM, When: low32(1, unix.TIOCLINUX),
+	{Name: "tioclinux", Calls: []string{"ioctl"}, Errno: ePERM, When: low32(1, tioclinux),
 		Why:    "pastes into the input of a virtual console, as TIOCSTI does",
 		Source: "CVE-2023-28100; ioctl_console(2)"},
-	{Name: "keys", Calls: []string{"add_key", "request_key", "keyctl"}, Errno: unix.EPERM,
+	{Name: "keys", Calls: []string{"add_key", "request_key", "keyctl"}, Errno: ePERM,
 		Why:    "the kernel's keyrings belong to the user and are not namespaced: what other processes of the person keep there could be read",
 		Source: "keyrings(7)"},
-	{Name: "bpf", Calls: []string{"bpf"}, Errno: unix.EPERM,
+	{Name: "bpf", Calls: []string{"bpf"}, Errno: ePERM,
 		Why:    "programs for the kernel's own machine, whose checker has let bad ones through",
 		Source: "bpf(2), kernel.unprivileged_bpf_disabled"},
-	{Name: "perf", Calls: []string{"perf_event_open"}, Errno: unix.EPERM,
+	{Name: "perf", Calls: []string{"perf_event_open"}, Errno: ePERM,
 		Why:    "counts and samples what the machine does beyond the box",
 		Source: "perf_event_open(2), kernel.perf_event_paranoid"},
-	{Name: "userfaultfd", Calls: []string{"userfaultfd"}, Errno: unix.EPERM,
+	{Name: "userfaultfd", Calls: []string{"userfaultfd"}, Errno: ePERM,
 		Why:    "holds the kernel still in the middle of a copy: what many exploits of races in it begin with",
 		Source: "userfaultfd(2), vm.unprivileged_userfaultfd"},
-	{Name: "ptrace", Calls: []string{"ptrace"}, Errno: unix.EPERM, When: []Condition{{0, Equal, unix.PTRACE_ATTACH}},
+	{Name: "ptrace", Calls: []string{"ptrace"}, Errno: ePERM, When: []Condition{{0, Equal, ptraceAttach}},
 		Why:    "attaching to a process that is there already, such as the box's first, which kgate learns the command's end from; a debugger starts its program itself",
 		Source: "ptrace(2)"},
-	{Name: "seize", Calls: []string{"ptrace"}, Errno: unix.EPERM, When: []Condition{{0, Equal, unix.PTRACE_SEIZE}},
+	{Name: "seize", Calls: []string{"ptrace"}, Errno: ePERM, When: []Condition{{0, Equal, ptraceSeize}},
 		Why:    "the same by its newer name",
 		Source: "ptrace(2)"},
-	{Name: "others", Calls: []string{"process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp", "process_madvise"}, Errno: unix.EPERM,
+	{Name: "others", Calls: []string{"process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp", "process_madvise"}, Errno: ePERM,
 		Why:    "reading and writing other processes' memory and taking their descriptors, without ptrace",
 		Source: "process_vm_readv(2), pidfd_getfd(2)"},
-	{Name: "new-user", Calls: []string{"clone", "unshare"}, Errno: unix.EPERM, Nested: true, When: []Condition{{0, AnyBit, cloneNewuser}},
+	{Name: "new-user", Calls: []string{"clone", "unshare"}, Errno: ePERM, Nested: true, When: []Condition{{0, AnyBit, cloneNewuser}},
 		Why:    "in a user namespace of its own the command has every capability over what it makes there, which opens most of the kernel to it",
 		Source: "measured: unshare(CLONE_NEWUSER) succeeds in a bubblewrap box; user_namespaces(7)"},
-	{Name: "clone3", Calls: []string{"clone3"}, Errno: unix.ENOSYS, Nested: true,
+	{Name: "clone3", Calls: []string{"clone3"}, Errno: eNOSYS, Nested: true,
 		Why:    "its flags lie in memory, where no filter can look; C libraries fall back to clone(2)",
 		Source: "clone(2), seccomp(2)"},
-	{Name: "setns", Calls: []string{"setns"}, Errno: unix.EPERM, Nested: true,
+	{Name: "setns", Calls: []string{"setns"}, Errno: ePERM, Nested: true,
 		Why:    "joins another process's namespaces",
 		Source: "setns(2)"},
-	{Name: "mount", Errno: unix.EPERM, Nested: true,
+	{Name: "mount", Errno: ePERM, Nested: true,
 		Calls:  []string{"mount", "umount2", "pivot_root", "chroot", "fsopen", "fsconfig", "fsmount", "fspick", "open_tree", "move_mount", "mount_setattr"},
 		Why:    "changing what is mounted where; without capabilities none works, and this holds if one is regained",
 		Source: "mount(2), fsopen(2)"},
-	{Name: "modules", Errno: unix.EPERM,
+	{Name: "modules", Errno: ePERM,
 		Calls:  []string{"init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "swapon", "swapoff", "acct"},
 		Why:    "the machine itself: modules, another kernel, its end",
 		Source: "capabilities(7)"},
-	{Name: "handles", Calls: []string{"open_by_handle_at"}, Errno: unix.EPERM,
+	{Name: "handles", Calls: []string{"open_by_handle_at"}, Errno: ePERM,
 		Why:    "opens a file by its number, past every mount",
 		Source: "open_by_handle_at(2)"},
-	{Name: "old", Calls: []string{"iopl", "ioperm", "uselib", "ustat", "sysfs", "lookup_dcookie", "vhangup", "modify_ldt", "_sysctl", "nfsservctl", "quotactl"}, Errno: unix.EPERM,
+	{Name: "old", Calls: []string{"iopl", "ioperm", "uselib", "ustat", "sysfs", "lookup_dcookie", "vhangup", "modify_ldt", "_sysctl", "nfsservctl", "quotactl"}, Errno: ePERM,
 		Why:    "ports of the hardware and calls that nothing current makes",
 		Source: "syscalls(2)"},
 }

@@ -63,7 +63,7 @@ func Program(rules []seccomp.Rule, only bool) ([]byte, error) {
 			when = append(when, libseccomp.Condition{Argument: c.Arg, Operation: operations[c.Op], Value: c.Value})
 		}
 		var groups []libseccomp.SyscallGroup
-		all := libseccomp.SyscallGroup{Action: errno(uint32(r.Errno))}
+		all := libseccomp.SyscallGroup{Action: errno(r.Errno)}
 		for _, name := range r.Calls {
 			switch _, ok := Number(name); {
 			case !ok:
