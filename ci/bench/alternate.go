@@ -132,14 +132,20 @@ func (b *bench) alternate(plans ...plan) ([]side, error) {
 				return nil, fmt.Errorf("%s: %w: %s", plans[i].name, err, bytes.TrimSpace(words.Bytes()))
 			}
 			if round >= 0 {
-				sides[i].times = append(sides[i].times, float64(took.Microseconds())/1000)
+				sides[i].times = append(sides[i].times, milliseconds(took))
 			}
 		}
 	}
 	for i := range sides {
-		t := slices.Sorted(slices.Values(sides[i].times))
-		sides[i].Rounds = len(t)
-		sides[i].Q1, sides[i].Median, sides[i].Q3 = t[len(t)/4], t[len(t)/2], t[len(t)*3/4]
+		sides[i] = summary(sides[i].Name, sides[i].times)
 	}
 	return sides, nil
 }
+
+// summary is the median and the quartiles of times in milliseconds.
+func summary(name string, times []float64) side {
+	t := slices.Sorted(slices.Values(times))
+	return side{Name: name, Rounds: len(t), Q1: t[len(t)/4], Median: t[len(t)/2], Q3: t[len(t)*3/4]}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -17,7 +17,7 @@ import (
 )
 
 func init() {
-	suites["restricted"] = restricted
+	suites["restricted"] = func(b *bench) (result, error) { return b.inLab(order{}) }
 	stages = append(stages, lab.Stage, inLabStage)
 }
 
@@ -35,13 +35,12 @@ type order struct {
 	Home         string
 	Rounds       int
 	Boxes        []string // bwrap's arguments without a filter
+	Soak         bool
 	Result       string
 }
 
-// restricted compares a launch with a list of hosts with bwrap and slirp4netns
-// alone, 100 hosts with one, and a download through the filter with one without
-// it. All of it runs in a lab of namespaces, as an ordinary user.
-func restricted(b *bench) (result, error) {
+// inLab has an order carried out in a lab of namespaces, as the bench's user.
+func (b *bench) inLab(o order) (result, error) {
 	bare := filepath.Join(b.root, "bare-box")
 	if err := build(bare, "./ci/bench/bare"); err != nil {
 		return result{}, err
@@ -60,8 +59,8 @@ func restricted(b *bench) (result, error) {
 			return result{}, fmt.Errorf("cp %s %s: %w", from, to, err)
 		}
 	}
-	o := order{Kgate: b.kgate, Bare: bare, Dir: b.dir, BareDir: b.bare, Home: b.home, Rounds: b.rounds,
-		Boxes: argv[1:slices.Index(argv, "--")], Result: filepath.Join(b.home, "result.json")}
+	o.Kgate, o.Bare, o.Dir, o.BareDir, o.Home, o.Rounds = b.kgate, bare, b.dir, b.bare, b.home, b.rounds
+	o.Boxes, o.Result = argv[1:slices.Index(argv, "--")], filepath.Join(b.home, "result.json")
 	text, _ := json.Marshal(o)
 	cmd := b.command(b.dir, copied, stageInLab, string(text))
 	cmd.Stderr = os.Stderr
@@ -97,7 +96,19 @@ func inLabStage(argv []string) (int, bool) {
 func (o order) start(argv []string) error {
 	const there = "KGATE_BENCH_IN_LAB"
 	if os.Getenv(there) != "" {
-		return o.measure()
+		carry := order.restricted
+		if o.Soak {
+			carry = order.soak
+		}
+		r, err := carry(o)
+		if err != nil {
+			return err
+		}
+		data, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(o.Result, data, 0o600)
 	}
 	l, err := lab.Start(lab.Options{})
 	if err != nil {
@@ -124,8 +135,19 @@ func (o order) start(argv []string) error {
 	return err
 }
 
-// measure runs on the lab's machine.
-func (o order) measure() error {
+// writePolicy makes a home whose policy lists hosts.
+func writePolicy(home string, hosts []string) error {
+	if err := os.MkdirAll(filepath.Join(home, ".kgate"), 0o700); err != nil {
+		return err
+	}
+	text := "version: 1\nnetwork: restricted\nallow:\n  hosts: [" + strings.Join(hosts, ", ") + "]\n"
+	return os.WriteFile(filepath.Join(home, ".kgate", "config.yaml"), []byte(text), 0o600)
+}
+
+// restricted compares a launch with a list of hosts with bwrap and slirp4netns
+// alone, 100 hosts with one, and a download through the filter with one without
+// it.
+func (o order) restricted() (result, error) {
 	many := func(n int) []string {
 		var all []string
 		for i := range n {
@@ -145,12 +167,8 @@ func (o order) measure() error {
 	homes := make([]string, len(kinds))
 	for i, k := range kinds {
 		homes[i] = filepath.Join(o.Home, fmt.Sprint(i))
-		text := "version: 1\nnetwork: restricted\nallow:\n  hosts: [" + strings.Join(k.hosts, ", ") + "]\n"
-		if err := os.MkdirAll(filepath.Join(homes[i], ".kgate"), 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(homes[i], ".kgate", "config.yaml"), []byte(text), 0o600); err != nil {
-			return err
+		if err := writePolicy(homes[i], k.hosts); err != nil {
+			return result{}, err
 		}
 	}
 	b := &bench{rounds: o.Rounds, home: homes[0]}
@@ -161,22 +179,17 @@ func (o order) measure() error {
 	}
 	sides, err := b.alternate(plans...)
 	if err != nil {
-		return err
+		return result{}, err
 	}
 	rates, err := o.rates(b, box, sides[1].Median, sides[0].Median)
 	if err != nil {
-		return err
+		return result{}, err
 	}
-	r := result{Suite: "restricted", Sides: sides, Ratio: sides[1].Median / sides[0].Median, Target: 2, Notes: []string{
+	return result{Suite: "restricted", Sides: sides, Ratio: sides[1].Median / sides[0].Median, Target: 2, Notes: []string{
 		fmt.Sprintf("100 hosts to one: ratio %.2f (target: at most 1.50)", sides[3].Median/sides[2].Median),
 		fmt.Sprintf("1,000 hosts to one: ratio %.2f (target: at most 2.00)", sides[4].Median/sides[2].Median),
 		rates,
-	}}
-	data, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(o.Result, data, 0o600)
+	}}, nil
 }
 
 // rates downloads through the filter and without one, alternating. What the
