@@ -241,7 +241,7 @@ func (r *Report) judge(rows []Row, part bool) {
 		row.By, row.Proven = []string{}, false
 		passed, other := 0, 0
 		for _, o := range r.Scenarios {
-			if !slices.Contains(o.Proves, row.claim()) {
+			if !slices.Contains(o.Proves, row.Claim()) {
 				continue
 			}
 			row.By = append(row.By, o.Name)
@@ -293,8 +293,8 @@ var claims = map[string]string{
 	"host filter":  "network restricted",
 }
 
-// claim is what a scenario must say that it proves to speak for the row.
-func (r *Row) claim() string {
+// Claim is what a scenario must say that it proves to speak for the row.
+func (r *Row) Claim() string {
 	if c, ok := claims[r.Row]; ok {
 		return c
 	}

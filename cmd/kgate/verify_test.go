@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -109,5 +111,49 @@ func TestVerifyJSON(t *testing.T) {
 	r.Verdict = verify.Proven
 	if err := finishVerify(p, r, true, ""); err != nil {
 		t.Errorf("proven, but %v", err)
+	}
+}
+
+// TestEveryRowCanBeProven holds that what doctor calls READY is something that a
+// scenario speaks for; kgate verify would say "not proven" everywhere otherwise.
+func TestEveryRowCanBeProven(t *testing.T) {
+	kgate, err := exec.LookPath("kgate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed := map[string]bool{}
+	files, err := fs.Glob(scripts.Files, "*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		text, err := fs.ReadFile(scripts.Files, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range verify.Describe(name, text).Proves {
+			claimed[row] = true
+		}
+	}
+	for _, text := range []string{"version: 1\nnetwork: off\n", "version: 1\nnetwork: restricted\nallow:\n  hosts: [203.0.113.10]\n"} {
+		home := t.TempDir()
+		project := filepath.Join(home, "project")
+		if err := errors.Join(os.MkdirAll(filepath.Join(home, ".kgate"), 0o700), os.Mkdir(project, 0o755),
+			os.WriteFile(filepath.Join(home, ".kgate", "config.yaml"), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(kgate, "doctor", "--json")
+		cmd.Dir = project
+		cmd.Env = append(os.Environ(), "HOME="+home)
+		out, _ := cmd.Output() // its status is 1 where something is blocked
+		var said struct{ Rows []verify.Row }
+		if err := json.Unmarshal(out, &said); err != nil || len(said.Rows) < 5 {
+			t.Fatalf("doctor: %v\n%s", err, out)
+		}
+		for _, row := range said.Rows {
+			if row.Status == "READY" && !claimed[row.Claim()] {
+				t.Errorf("no scenario proves the row %q (%s)", row.Row, row.Reason)
+			}
+		}
 	}
 }
