@@ -11,8 +11,8 @@ import (
 // aider runs $SHELL -c COMMAND, and has a setting for its environment. With a
 // terminal and a shell that is not there it runs the command by itself
 // (aider/run_cmd.py).
-func init() {
-	register(&Harness{
+func aider() *Harness {
+	return &Harness{
 		Name: "aider", Title: "aider",
 		Way:   "set-env with SHELL in ~/.aider.conf.yml",
 		Open:  "where the program is missing, aider starts the command without a shell when it has a terminal; nothing of aider's closes that, so keep kgate-sh where it is and check",
@@ -20,7 +20,7 @@ func init() {
 		after: func(*Host) []string {
 			return []string{"a .aider.conf.yml of a project replaces set-env as a whole: kgate integrate aider --check in the project tells"}
 		},
-	})
+	}
 }
 
 func aiderFile(dir string) string { return filepath.Join(dir, ".aider.conf.yml") }

@@ -16,8 +16,8 @@ import (
 // the last fails, a command that succeeded is reported as failed; where the box
 // has a /tmp of its own, cd does not persist. So both directories are in the
 // policy, and the temporary one is moved out of /tmp.
-func init() {
-	register(&Harness{
+func claudeCode() *Harness {
+	return &Harness{
 		Name: "claude-code", Title: "Claude Code", Seen: "2.1.332",
 		Way:   "CLAUDE_CODE_SHELL_PREFIX in the env of ~/.claude/settings.json",
 		edits: claudeEdits, check: claudeCheck,
@@ -27,7 +27,7 @@ func init() {
 				"its own file tools (Read, Edit, Write) and WebFetch do not go through a shell: they are Claude Code's permissions to rule",
 			}
 		},
-	})
+	}
 }
 
 const (

@@ -18,15 +18,15 @@ import (
 // Codex hands each command to a hook, which puts kgate in front of it. It runs
 // only hooks that were trusted, and one that it does not run does not stop the
 // command.
-func init() {
-	register(&Harness{
+func codex() *Harness {
+	return &Harness{
 		Name: "codex", Title: "Codex", Seen: "0.171.0",
 		Way: "a PreToolUse hook for ^Bash$ in config.toml",
 		Open: "a hook that is not trusted, or turned off, is skipped and the command runs unboxed; " +
 			"a missing program is closed by the hook's own command line (|| exit 2); " +
 			"an administrator closes the rest with the same hook in /etc/codex/requirements.toml, where it cannot be turned off",
 		edits: codexEdits, check: codexCheck, after: codexAfter,
-	})
+	}
 }
 
 func codexDir(h *Host) string {

@@ -7,8 +7,8 @@ import (
 
 // Gemini CLI hands each command to a hook, which puts kgate in front of it. A
 // hook that cannot be started stops the command.
-func init() {
-	register(&Harness{
+func geminiCLI() *Harness {
+	return &Harness{
 		Name: "gemini-cli", Title: "Gemini CLI", Seen: "0.61.0",
 		Way:   "a BeforeTool hook for run_shell_command in ~/.gemini/settings.json",
 		Open:  "hooks can be turned off (hooksConfig.enabled, hooksConfig.disabled), by a trusted project's settings too",
@@ -16,7 +16,7 @@ func init() {
 		after: func(*Host) []string {
 			return []string{"Gemini CLI's own file tools and web_fetch do not go through a shell: they are its permissions to rule"}
 		},
-	})
+	}
 }
 
 func geminiFile(h *Host) string { return filepath.Join(h.Home, ".gemini", "settings.json") }

@@ -14,19 +14,21 @@ import (
 // CLI from starting a command; its standard error is the reason.
 const HookBlocked = 2
 
-// hooks are the harnesses that hand each command to a program before they start
-// it, and take the command back changed.
-var hooks = map[string]func(input map[string]any) any{
-	"codex": func(input map[string]any) any {
+// hookAnswer tells a harness that hands each command to a program before it
+// starts it, and takes it back changed, to start this one; nil for a harness
+// that does not.
+func hookAnswer(name string, input map[string]any) any {
+	switch name {
+	case "codex":
 		return map[string]any{"hookSpecificOutput": map[string]any{
 			"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": input,
 		}}
-	},
-	"gemini-cli": func(input map[string]any) any {
+	case "gemini-cli":
 		return map[string]any{"decision": "allow", "hookSpecificOutput": map[string]any{
 			"hookEventName": "BeforeTool", "tool_input": input,
 		}}
-	},
+	}
+	return nil
 }
 
 // hookCall is what both harnesses tell a hook.
@@ -40,8 +42,7 @@ type hookCall struct {
 // Hook answers a harness's question what to do with a command: start it through
 // shell. Any error means that nothing may start.
 func Hook(name string, in []byte, shell string) ([]byte, error) {
-	answer := hooks[name]
-	if answer == nil {
+	if hookAnswer(name, nil) == nil {
 		return nil, fmt.Errorf("there is no hook for %q (there is one for codex and gemini-cli)", name)
 	}
 	var call hookCall
@@ -61,7 +62,7 @@ func Hook(name string, in []byte, shell string) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	err := e.Encode(answer(call.Input))
+	err := e.Encode(hookAnswer(name, call.Input))
 	return out.Bytes(), err
 }
 

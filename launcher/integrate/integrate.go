@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sort"
 	"strings"
 	"time"
 )
@@ -109,25 +108,35 @@ type Row struct {
 	Mend string // "" when OK
 }
 
-// harnesses by name.
-var harnesses = map[string]*Harness{}
-
-func register(h *Harness) { harnesses[h.Name] = h }
+// harnesses, in the order of their names. Functions, so that a launch, which
+// integrates nothing, makes none of them.
+var harnesses = [...]struct {
+	name string
+	make func() *Harness
+}{
+	{"aider", aider},
+	{"claude-code", claudeCode},
+	{"codex", codex},
+	{"gemini-cli", geminiCLI},
+	{"opencode", opencode},
+	{"vscode", vscode},
+}
 
 // Names lists the harnesses.
 func Names() []string {
-	var names []string
-	for n := range harnesses {
-		names = append(names, n)
+	names := make([]string, 0, len(harnesses))
+	for _, h := range harnesses {
+		names = append(names, h.name)
 	}
-	sort.Strings(names)
 	return names
 }
 
 // Find returns a harness by its name.
 func Find(name string) (*Harness, error) {
-	if h := harnesses[name]; h != nil {
-		return h, nil
+	for _, h := range harnesses {
+		if h.name == name {
+			return h.make(), nil
+		}
 	}
 	return nil, fmt.Errorf("no integration for %q (there is one for %s)", name, strings.Join(Names(), ", "))
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // opencode has a setting for the shell, which it calls with -c and the command.
-func init() {
-	register(&Harness{
+func opencode() *Harness {
+	return &Harness{
 		Name: "opencode", Title: "opencode", Seen: "1.18.33",
 		Way:   `"shell" in opencode.json`,
 		Open:  "where the program is missing, opencode takes another shell and says nothing; a plugin of kgate's in opencode's own directory refuses the command then",
@@ -18,7 +18,7 @@ func init() {
 				"the model may choose a command's working directory, and the box makes the project around that writable: leave opencode's permission external_directory at ask or deny",
 			}
 		},
-	})
+	}
 }
 
 func opencodeDir(h *Host) string {

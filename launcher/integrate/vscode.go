@@ -7,8 +7,8 @@ import (
 
 // VS Code gives its agent a terminal, with one long-lived shell, and has a
 // setting for that terminal's profile.
-func init() {
-	register(&Harness{
+func vscode() *Harness {
+	return &Harness{
 		Name: "vscode", Title: "VS Code",
 		Way:   "chat.tools.terminal.terminalProfile in the person's settings.json",
 		Open:  "a workspace's own settings can name another profile, and extensions start programs by themselves: trust no workspace that you would not run unboxed",
@@ -19,7 +19,7 @@ func init() {
 				"only the agent's terminal is boxed, not your own terminals, tasks, debuggers or extensions",
 			}
 		},
-	})
+	}
 }
 
 func vscodeKey(h *Host) string {
