@@ -6,8 +6,9 @@
 // As root it measures as an ordinary user (-user), because that is how kgate is
 // used. Times are wall-clock milliseconds from before fork to after wait.
 //
-// The suites are launch (a launch without a network), restricted (one with a host
-// list) and soak, which runs only when it is named: 50 restricted launches at
+// The suites are launch (a launch without a network), log (one after a million
+// others), mask (what a command prints, through the mask), terminal (a key's echo),
+// restricted (a launch with a host list) and soak, which runs only when it is named: 50 restricted launches at
 // once and then ROUNDS in a row (-n 500), all of which must be right and leave
 // nothing. "-user root soak" does it as root.
 package main
