@@ -16,6 +16,7 @@ func opencode() *Harness {
 			return []string{
 				"opencode's own file tools and webfetch do not go through a shell: they are its permissions to rule",
 				"the model may choose a command's working directory, and the box makes the project around that writable: leave opencode's permission external_directory at ask or deny",
+				"opencode gets the library of its plugins with npm before the first command, and without a network tries again for about a minute: npm_config_fetch_retries=0 in its environment shortens that",
 			}
 		},
 	}
