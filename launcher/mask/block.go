@@ -10,6 +10,9 @@ package mask
 // blank, is the one short line of base64 that ends the data, or is a header of
 // the old formats before the data. The text \n counts as a blank, for keys in
 // JSON.
+//
+// Before a line ends the block, its END is looked for: whatever stands between
+// the two, as a key in short lines does, is the block's.
 type block struct {
 	body  bool // this line belongs to the block: drop it to its end
 	data  bool // a line of the data has been seen: no headers any more
@@ -19,8 +22,10 @@ type block struct {
 const (
 	keyRun   = 24
 	maxLine  = 256 // how much of a line is held while it is not decided
+	keyBegin = "-----BEGIN "
 	keyEnd   = "-----END "
 	maxShort = 1
+	endAhead = 1 << 10 // how far ahead END is looked for
 )
 
 // line is what is known of one line.
@@ -93,14 +98,39 @@ func lineStart(b []byte, i int) int {
 	return i
 }
 
-// foreign says whether the held text is the start of a line that does not
-// belong to the block, as a prompt is.
+// foreign says whether the held text starts with a line that does not belong to
+// the block, as a prompt does, or is whole and waits only for an END.
 func (k *block) foreign(b []byte, t *[256]class) bool {
 	if k.body {
 		return false
 	}
 	l := scan(b, lineStart(b, 0), t)
-	return l.foreign && l.marker == 0 && !l.wait && l.run == 0
+	return (l.foreign || l.whole) && l.marker == 0 && !l.wait && l.run == 0
+}
+
+// ended looks for the block's END in what follows b[from], up to the next
+// BEGIN, and returns the index after it.
+func ended(b []byte, from int, t *[256]class, final bool) (int, verdict) {
+	for j := from; j < min(len(b), from+endAhead); j++ {
+		if b[j] != '-' {
+			continue
+		}
+		n, v := marker(t, b[j:], keyEnd)
+		if v == yes {
+			return j + n, yes
+		}
+		_, o := marker(t, b[j:], keyBegin)
+		if (v == need || o == need) && !final {
+			return 0, need
+		}
+		if o == yes {
+			return 0, no
+		}
+	}
+	if len(b) < from+endAhead && !final {
+		return 0, need
+	}
+	return 0, no
 }
 
 // header says whether b is a header line: Proc-Type: 4,ENCRYPTED.
@@ -161,20 +191,15 @@ func (w *Writer) runBlock(b []byte, i int, final bool) (int, bool) {
 		return len(b), false
 	case l.foreign && !k.data && header(b[from:l.end]):
 		return l.end, false
-	case l.foreign && k.data && l.end-from < maxLine:
-		// The short line before END, with something before it.
-		next := scan(b, lineStart(b, l.end), &w.r.class)
-		if next.marker > 0 {
-			w.mode = inText
-			return next.marker, false
-		}
-		if !next.whole && next.run == 0 && !final {
+	case l.foreign || k.short >= maxShort:
+		n, v := ended(b, from, &w.r.class, final)
+		if v == need {
 			return i, true
 		}
 		w.mode = inText
-		return i, false
-	case l.foreign || k.short >= maxShort:
-		w.mode = inText
+		if v == yes {
+			return n, false
+		}
 		return i, false
 	}
 	k.short++

@@ -16,6 +16,10 @@
 //     can; what keeps secrets from a program is the box, not this.
 //   - Colour sequences (CSI … m and CSI … K) within a token are seen through.
 //     Any other escape sequence, such as a cursor movement, ends the token.
+//   - A line break, a NUL or a backspace within a token ends it, so UTF-16 passes,
+//     and so does a token that somebody broke before it was long enough to be one.
+//   - Where two of the person's values overlap, the first is replaced, and what
+//     only the second has stays visible.
 //   - Of a base64 form up to four bits at the front of a value stay visible
 //     when the value does not start at a multiple of three bytes.
 //   - A JWT whose header is longer than 8 KiB without a dot is not recognised.

@@ -124,6 +124,12 @@ func TestMask(t *testing.T) {
 		{"only its first line", "a:1:-----BEGIN RSA PRIVATE KEY-----\nb:2:-----BEGIN RSA PRIVATE KEY-----\nc: done.\n", "a:1:[masked: private-key]\nb:2:[masked: private-key]\nc: done.\n"},
 		{"in a program", "if s == \"-----BEGIN PRIVATE KEY-----\" {\n", "if s == \"[masked: private-key]\" {\n"},
 		{"short lines after it", "-----BEGIN PRIVATE KEY-----\nbin\ndev\netc\n", "[masked: private-key]\ndev\netc\n"},
+		{"a token broken early", gh[:9] + "\x00" + gh[9:] + " " + gh[:9] + "\n" + gh[9:], gh[:9] + "\x00" + gh[9:] + " " + gh[:9] + "\n" + gh[9:]},
+		{"a prefix twice", "ghp_" + gh, "ghp_[masked: github-token]"},
+		{"a key in short lines", "-----BEGIN PRIVATE KEY-----\nMIIEowxx\nabcd\nefgh\nij\n-----END PRIVATE KEY-----\nb", "[masked: private-key]\nb"},
+		{"a key in short lines with a prefix", "+-----BEGIN PRIVATE KEY-----\n+MIIEowxx\n+abcd\n+-----END PRIVATE KEY-----\nb", "+[masked: private-key]\nb"},
+		{"a key in short lines with colours", "-----BEGIN PRIVATE KEY-----\n\x1b[32mMIIEowxx\x1b[m\nabcd\n-----END PRIVATE KEY-----\nb", "[masked: private-key]\nb"},
+		{"a key in short lines after an unended one", "-----BEGIN PRIVATE KEY-----\nroot# x\n-----BEGIN PRIVATE KEY-----\nMII\n-----END PRIVATE KEY-----\nb", "[masked: private-key]\nroot# x\n[masked: private-key]\nb"},
 		{"OpenPGP", "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\n\n" + strings.Repeat("lQOY", 16) + "\n=aB3d\n-----END PGP PRIVATE KEY BLOCK-----.", "[masked: private-key]."},
 		{"a public key", "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----\n", "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----\n"},
 		{"dashes", strings.Repeat("-", 300) + "\n---BEGIN\n", strings.Repeat("-", 300) + "\n---BEGIN\n"},
@@ -203,6 +209,18 @@ func wrap(s string, n int) string {
 		s = s[n:]
 	}
 	return b.String() + s
+}
+
+// Where values overlap, what only the second has stays visible; the package's
+// comment says so.
+func TestOverlap(t *testing.T) {
+	r := compile(t, nil, Value{"A", "abcdefgh"}, Value{"B", "efghijkl"}, Value{"LONG", "abcdefghij"})
+	const in, want = "abcdefghijkl abcdefgh efghijkl", "[masked: LONG]kl [masked: A] [masked: B]"
+	for n := 1; n < len(in); n++ {
+		if got := split(t, r, in, n); got != want {
+			t.Errorf("in pieces of %d: %q, want %q", n, got, want)
+		}
+	}
 }
 
 func ExampleRules_String() {

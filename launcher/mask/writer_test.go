@@ -64,6 +64,7 @@ func TestRelease(t *testing.T) {
 		{[]string{"a://h:30", "00"}, []string{"a://h:30", "a://h:3000"}},
 		{[]string{"-----BEGIN PRIVATE KEY-----\nMIIE\nroot# "}, []string{"[masked: private-key]\nroot# "}},
 		{[]string{"-----BEGIN PRIVATE KEY-----\nMIIE\nMII"}, []string{"[masked: private-key]"}},
+		{[]string{"-----BEGIN PRIVATE KEY-----\nMIIE\nbin\ndev\n"}, []string{"[masked: private-key]\nbin\ndev\n"}},
 		{[]string{"-----BEGIN PRIV", "ATE KEY-----\n"}, []string{"-----BEGIN PRIV", "-----BEGIN PRIV[masked: private-key]"}},
 		{[]string{"ghp_0123456789abcdefghij\x1b[", "31mx"}, []string{"[masked: github-token]\x1b[", "[masked: github-token]\x1b[31m"}},
 		{[]string{"eyJ", "hbGciOiJIUzI1NiJ9", ".eyJzdWIi", "OiIx"}, []string{"eyJ", "eyJ", "eyJ[masked: jwt]", "eyJ[masked: jwt]"}},
