@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -67,7 +68,7 @@ Exit status:
 func integrateHarness(out io.Writer, hs *integrate.Harness, host *integrate.Host, dry bool) error {
 	plan, err := hs.Plan(host)
 	if err != nil {
-		return fmt.Errorf("integrate %s: %w", hs.Name, err)
+		return linesApart(out, fmt.Errorf("integrate %s: %w", hs.Name, err))
 	}
 	if len(plan.Edits) == 0 {
 		fmt.Fprintf(out, "%s: nothing to change\n", hs.Title)
@@ -95,7 +96,7 @@ func integrateHarness(out io.Writer, hs *integrate.Harness, host *integrate.Host
 func removeIntegration(out io.Writer, hs *integrate.Harness, host *integrate.Host, dry bool) error {
 	plan, err := hs.Undo(host)
 	if err != nil {
-		return fmt.Errorf("integrate %s --remove: %w", hs.Name, err)
+		return linesApart(out, fmt.Errorf("integrate %s --remove: %w", hs.Name, err))
 	}
 	if !plan.Known() {
 		fmt.Fprintf(out, "%s: kgate has changed nothing\n", hs.Title)
@@ -111,6 +112,17 @@ func removeIntegration(out io.Writer, hs *integrate.Harness, host *integrate.Hos
 	}
 	fmt.Fprintf(out, "%s: removed, its commands are not boxed any more\n", hs.Title)
 	return nil
+}
+
+// linesApart prints the lines that a person has to write or take out, which an
+// error has after its first, as they are: an error's own line could not be copied.
+func linesApart(out io.Writer, err error) error {
+	first, lines, ok := strings.Cut(err.Error(), "\n")
+	if !ok {
+		return err
+	}
+	fmt.Fprintln(out, clean(strings.TrimSuffix(lines, "\n")))
+	return errors.New(strings.TrimSuffix(first, ":") + ": the lines on standard output")
 }
 
 func checkIntegration(out io.Writer, hs *integrate.Harness, host *integrate.Host) error {
