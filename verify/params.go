@@ -103,10 +103,10 @@ func (o *Options) setup(env *testscript.Env) error {
 	} {
 		env.Setenv(v[0], v[1])
 	}
-	// A kgate built to leave something out is told what by this variable; any
-	// other does not know it.
-	if v := os.Getenv("KGATE_MUTANT"); v != "" {
-		env.Setenv("KGATE_MUTANT", v)
+	for _, name := range passed {
+		if v := os.Getenv(name); v != "" {
+			env.Setenv(name, v)
+		}
 	}
 	if err := o.path(env); err != nil {
 		return err
@@ -197,3 +197,7 @@ func (s *script) end() {
 	}
 	s.labDown()
 }
+
+// passed are variables of this process's own that scenarios get. What is shipped
+// has none.
+var passed []string
