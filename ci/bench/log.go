@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 )
 
 func init() { suites["log"] = manyLines }
@@ -48,8 +51,59 @@ func manyLines(b *bench) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+	crowd, err := b.crowd()
+	if err != nil {
+		return result{}, err
+	}
 	return result{Suite: "log", Sides: sides, Ratio: sides[0].Median / sides[1].Median, Target: 1.1,
-		Notes: []string{"before: " + string(bytes.TrimSpace(said))}}, nil
+		Notes: []string{"the long log: " + string(bytes.TrimSpace(said)), crowd}}, nil
+}
+
+// atOnce is how many launches write to one log at the same time.
+const atOnce = 200
+
+// crowd starts many launches at once with a log of their own, which must hold a
+// line of each, and none that does not fit the one before.
+func (b *bench) crowd() (string, error) {
+	home := filepath.Join(b.root, "crowd")
+	if err := b.own(home, os.Mkdir(home, 0o755)); err != nil {
+		return "", err
+	}
+	var (
+		wg     sync.WaitGroup
+		failed = make([]error, atOnce)
+	)
+	start := time.Now()
+	for i := range failed {
+		wg.Go(func() {
+			cmd := b.command(b.dir, b.kgate, "run", "--network", "off", "--", "true", strconv.Itoa(i))
+			cmd.Env[0] = "HOME=" + home
+			if out, err := cmd.CombinedOutput(); err != nil {
+				failed[i] = fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(start)
+	if err := errors.Join(failed...); err != nil {
+		return "", fmt.Errorf("of %d at once: %w", atOnce, err)
+	}
+	verify := b.command(b.dir, b.kgate, "log", "verify")
+	verify.Env[0] = "HOME=" + home
+	said, err := verify.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("after %d at once: %w: %s", atOnce, err, bytes.TrimSpace(said))
+	}
+	text, err := os.ReadFile(filepath.Join(home, ".kgate", "audit.jsonl"))
+	if err != nil {
+		return "", err
+	}
+	for i := range atOnce {
+		if n := bytes.Count(text, fmt.Appendf(nil, `"argv":["true","%d"]`, i)); n != 1 {
+			return "", fmt.Errorf("after %d at once: launch %d has %d lines", atOnce, i, n)
+		}
+	}
+	return fmt.Sprintf("%d launches at once in %.1f s: %s", atOnce, took.Seconds(), bytes.TrimSpace(said)), nil
 }
 
 // own gives what was just made to the bench's user.
