@@ -54,7 +54,6 @@ type File struct {
 	Mode    os.FileMode
 	Content []byte
 	Why     string
-	Text    []string // what it holds, in words, where the content is not text
 }
 
 // Plan is everything a launch will execute.

@@ -68,6 +68,7 @@ type own struct {
 	Holds   []Hold // what keeps absent ways out absent
 	Managed string // ~/.kgate
 	Tools   hostfilter.Tools
+	Nested  bool // allow.nested
 }
 
 // planner is one Plan in the making.
@@ -112,7 +113,8 @@ func (b *Backend) Plan(p *policy.Policy, c backends.Command) (*backends.Plan, er
 		Hosts:    p.Hosts,
 		IPv6:     p.IPv6.Value,
 		Extra: &own{
-			Bwrap: w.bwrap, Holds: w.holds, Managed: filepath.Join(p.Home, ".kgate"), Tools: w.tools,
+			Nested: p.Nested.Value,
+			Bwrap:  w.bwrap, Holds: w.holds, Managed: filepath.Join(p.Home, ".kgate"), Tools: w.tools,
 		},
 	}
 	if n := len(plan.Argv()); n > maxWords {
@@ -214,6 +216,9 @@ func (w *planner) namespaces() {
 	w.add("cap-drop", "no capabilities, so that root in the box is not root", built("privileges"), "--cap-drop", "ALL")
 }
 
+// CallsFile is the name of the plan's file that holds the filter of system calls.
+const CallsFile = "seccomp"
+
 // calls adds the filter of system calls.
 func (w *planner) calls() {
 	nested := w.p.Nested
@@ -233,8 +238,17 @@ func (w *planner) calls() {
 	default:
 		w.finding("system calls", backends.Ready, fmt.Sprintf("%d rules refuse the kernel's own ways past namespaces", len(seccomp.For(false))), "")
 	}
-	w.files = append(w.files, backends.File{Name: "seccomp", Mode: 0o400, Content: program, Why: why, Text: seccomp.Text(nested.Value)})
-	w.add("seccomp", why, from, "--seccomp", "@seccomp")
+	w.files = append(w.files, backends.File{Name: CallsFile, Mode: 0o400, Content: program, Why: why})
+	w.add("seccomp", why, from, "--seccomp", "@"+CallsFile)
+}
+
+// CallRules says what the plan's filter of system calls refuses, a line a rule.
+func CallRules(plan *backends.Plan) []string {
+	o, ok := plan.Extra.(*own)
+	if !ok {
+		return nil
+	}
+	return seccomp.Text(o.Nested)
 }
 
 // finish adds the descriptors, the working directory and the command's own

@@ -2,11 +2,7 @@ package bubblewrap
 
 import (
 	"os"
-	"runtime"
-	"sync"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // fork starts a program in the root directory. It is os.StartProcess without the
@@ -28,31 +24,3 @@ func wait(pid int) (syscall.WaitStatus, error) {
 		}
 	}
 }
-
-// tied runs a function that starts a child with a death signal. The signal comes
-// when the thread that started the child ends, not when the process does
-// (prctl(2), PR_SET_PDEATHSIG), so it must be a thread that lives as long. The
-// process's first thread does, and is there already.
-func tied(f func()) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if unix.Gettid() == unix.Getpid() {
-		f()
-		return
-	}
-	done := make(chan struct{})
-	starter() <- func() { f(); close(done) }
-	<-done
-}
-
-// starter runs functions on another such thread.
-var starter = sync.OnceValue(func() chan<- func() {
-	c := make(chan func())
-	go func() {
-		runtime.LockOSThread()
-		for f := range c {
-			f()
-		}
-	}()
-	return c
-})

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kgate-dev/kgate/backends"
+	"github.com/kgate-dev/kgate/backends/tied"
 	"github.com/kgate-dev/kgate/launcher/policy"
 )
 
@@ -160,6 +161,11 @@ func (b *Backend) start(p *box, o *own, plan *backends.Plan, std backends.Stdio)
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			status.Close()
+		}
+	}()
 	d.add("sync", p.held.box)
 	for _, f := range plan.Files {
 		m, err := memory(f.Name, f.Content)
@@ -188,11 +194,10 @@ func (b *Backend) start(p *box, o *own, plan *backends.Plan, std backends.Stdio)
 	if env == nil {
 		env = []string{}
 	}
-	tied(func() {
+	tied.Do(func() {
 		p.bwrap, err = fork(o.Bwrap, argv, env, d.files, &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL})
 	})
 	if err != nil {
-		status.Close()
 		return fmt.Errorf("start %q: %w", o.Bwrap, err)
 	}
 	d.closeAll()

@@ -5,32 +5,20 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
-)
 
-// starter runs functions on one thread that lives as long as this process. A
-// child's death signal comes when the thread that started it ends.
-var starter = sync.OnceValue(func() chan<- func() {
-	c := make(chan func())
-	go func() {
-		runtime.LockOSThread()
-		for f := range c {
-			f()
-		}
-	}()
-	return c
-})
+	"github.com/kgate-dev/kgate/backends/tied"
+)
 
 // startTied starts a process that dies with this one, out of reach of the
 // terminal's signals.
 func startTied(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	started := make(chan error)
-	starter() <- func() { started <- cmd.Start() }
-	return <-started
+	var err error
+	tied.Do(func() { err = cmd.Start() })
+	return err
 }
 
 // child is a helper process of one filter.

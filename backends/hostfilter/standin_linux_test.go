@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/kgate-dev/kgate/backends/tied"
 )
 
 // launchOrders tell the stand-in for kgate what to launch.
@@ -148,9 +150,8 @@ func startBox(argv []string, blocked bool, out, errs *os.File) (*box, error) {
 	cmd.ExtraFiles = []*os.File{info[1], here[1], conf[0], word[0]}
 	cmd.Stdout, cmd.Stderr = out, errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	started := make(chan error)
-	starter() <- func() { started <- cmd.Start() }
-	if err := <-started; err != nil {
+	tied.Do(func() { err = cmd.Start() })
+	if err != nil {
 		return nil, err
 	}
 	for _, f := range cmd.ExtraFiles {

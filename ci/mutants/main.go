@@ -11,7 +11,7 @@
 // kgate has a part that the table does not know.
 //
 // Run it as root: some parts matter to root alone, and scenarios run as root and
-// as an ordinary user. The whole takes about an hour, -sample 6 a minute.
+// as an ordinary user. The whole takes an hour or more.
 package main
 
 import (

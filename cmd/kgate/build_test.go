@@ -6,20 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/kgate-dev/kgate/verify"
 )
 
 // TestBuildsItself runs go build and go test of this module in the box, the way
 // an agent at work on it would: the module cache and the toolchain read-only,
 // the build cache writable, nothing else of home.
 func TestBuildsItself(t *testing.T) {
-	if why := verify.Conditions()["userns"]; why != nil {
-		if strings.Contains(os.Getenv("KGATE_MUST"), "userns") {
-			t.Fatal(why)
-		}
-		t.Skip(why)
-	}
+	needBox(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

@@ -120,8 +120,10 @@ func planText(plan *backends.Plan) string {
 	}
 	for _, f := range plan.Files {
 		fmt.Fprintf(&b, "# file %s, %d bytes: %s\n", oneLine(f.Name), len(f.Content), f.Why)
-		for _, line := range f.Text {
-			fmt.Fprintf(&b, "#   %s\n", oneLine(line))
+		if f.Name == bubblewrap.CallsFile {
+			for _, line := range bubblewrap.CallRules(plan) {
+				fmt.Fprintf(&b, "#   %s\n", oneLine(line))
+			}
 		}
 	}
 	b.WriteString(profileText(plan))

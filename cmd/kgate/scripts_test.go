@@ -49,6 +49,18 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, verify.Params(o))
 }
 
+// needBox skips a test where no box can be made, and fails it where KGATE_MUST
+// says that one can.
+func needBox(t testing.TB) {
+	t.Helper()
+	if why := verify.Conditions()["userns"]; why != nil {
+		if strings.Contains(os.Getenv("KGATE_MUST"), "userns") {
+			t.Fatal(why)
+		}
+		t.Skip(why)
+	}
+}
+
 // ordinary is the user whom root's test run becomes: one that no host has, so
 // that nothing is his but what the scripts make.
 const ordinary = 54321

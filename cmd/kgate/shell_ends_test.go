@@ -11,19 +11,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/kgate-dev/kgate/verify"
 )
 
 // TestShellParentVanishes kills what started kgate-sh at any moment of its
 // launch, and expects that soon nothing is left of it.
 func TestShellParentVanishes(t *testing.T) {
-	if why := verify.Conditions()["userns"]; why != nil {
-		if strings.Contains(os.Getenv("KGATE_MUST"), "userns") {
-			t.Fatal(why)
-		}
-		t.Skip(why)
-	}
+	needBox(t)
 	shell, err := exec.LookPath(shellName)
 	if err != nil {
 		t.Fatal(err)

@@ -8,18 +8,12 @@ import (
 	"testing"
 
 	"github.com/kgate-dev/kgate/launcher/terminal/tmux"
-	"github.com/kgate-dev/kgate/verify"
 )
 
 // TestShellTerminal uses kgate-sh as a person or an editor's agent does a
 // terminal: one shell, in one box, that lives on from command to command.
 func TestShellTerminal(t *testing.T) {
-	if why := verify.Conditions()["userns"]; why != nil {
-		if strings.Contains(os.Getenv("KGATE_MUST"), "userns") {
-			t.Fatal(why)
-		}
-		t.Skip(why)
-	}
+	needBox(t)
 	shell, err := exec.LookPath(shellName)
 	if err != nil {
 		t.Fatal(err)

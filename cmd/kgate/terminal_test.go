@@ -8,18 +8,12 @@ import (
 	"testing"
 
 	"github.com/kgate-dev/kgate/launcher/terminal/tmux"
-	"github.com/kgate-dev/kgate/verify"
 )
 
 // boxed is a shell with a terminal in which L runs a command in the box.
 func boxed(t *testing.T) *tmux.Screen {
 	t.Helper()
-	if why := verify.Conditions()["userns"]; why != nil {
-		if strings.Contains(os.Getenv("KGATE_MUST"), "userns") {
-			t.Fatal(why)
-		}
-		t.Skip(why)
-	}
+	needBox(t)
 	kgate, err := exec.LookPath("kgate")
 	if err != nil {
 		t.Fatal(err)

@@ -85,7 +85,7 @@ var Rules = []Rule{
 		Why:    "netlink beside route configures packet filters, IPsec, audit and the like: only route is asked by ordinary programs (which addresses are there)",
 		Source: "netlink(7)"},
 	{Name: "io-uring", Calls: []string{"io_uring_setup", "io_uring_enter", "io_uring_register"}, Errno: eNOSYS,
-		Why:    "its operations are not seen by any filter of system calls, socket(2) among them; programs that use it fall back",
+		Why:    "its operations are not seen by any filter of system calls, socket(2) among them",
 		Source: "measured: io_uring_setup succeeds in a bubblewrap box; io_uring(7)"},
 	{Name: "tiocsti", Calls: []string{"ioctl"}, Errno: ePERM, When: low32(1, tiocsti),
 		Why:    "puts characters into the input of the terminal, for the shell that reads it after the command",
