@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -89,8 +91,19 @@ func (s *script) labUp(args []string) error {
 	s.mu.Lock()
 	s.lab = l
 	s.labs++
+	if s.opts.Trace != nil {
+		s.opts.Trace.Labs = s.labs
+	}
 	s.mu.Unlock()
 	return nil
+}
+
+// captureName names the file of a link's capture after the script.
+func (s *script) captureName(link string) string {
+	if s.labs > 1 {
+		return fmt.Sprintf("%s-%s-%d.pcap", s.name, link, s.labs)
+	}
+	return s.name + "-" + link + ".pcap"
 }
 
 // labDown keeps what the captures saw, if that is wanted, and ends the lab.
@@ -99,20 +112,8 @@ func (s *script) labDown() error {
 	if l == nil {
 		return nil
 	}
-	if s.opts.Pcap != "" {
-		for _, link := range []string{"box", "outer"} {
-			name := s.name + "-" + link
-			if s.labs > 1 {
-				name += fmt.Sprintf("-%d", s.labs)
-			}
-			file := filepath.Join(s.opts.Pcap, name+".pcap")
-			n, err := l.Pcap(link, file)
-			if err != nil {
-				s.evidence("no pcap of %s: %v", link, err)
-				continue
-			}
-			s.evidence("%s: %d packets", file, n)
-		}
+	for _, link := range []string{"box", "outer"} {
+		s.captured(link)
 	}
 	s.mu.Lock()
 	s.lab = nil
@@ -170,7 +171,10 @@ func cmdBare(ts *testscript.TestScript, neg bool, args []string) {
 	if six {
 		argv = append(argv, "-6")
 	}
-	if got := s.run(ts, "", false, append(append(argv, "--"), args...)); got != 0 {
+	from := time.Now()
+	got := s.run(ts, "", false, append(append(argv, "--"), args...))
+	s.traced(Step{From: from, Kind: StepControl, Words: slices.Clone(args), Status: got, Watched: true})
+	if got != 0 {
 		ts.Fatalf("exit status %d, want 0", got)
 	}
 	s.evidence("without a filter: %s: answered", strings.Join(args, " "))

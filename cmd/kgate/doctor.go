@@ -21,8 +21,9 @@ func newDoctorCommand() *cobra.Command {
 	var r launcher.Request
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "doctor [flags]",
-		Short: "Say whether this machine can enforce the policy",
+		Use:        "doctor [flags]",
+		Short:      "Say whether this machine can enforce the policy",
+		SuggestFor: []string{"check", "status", "info"},
 		Long: `Say whether this machine can enforce the policy that a launch from this
 directory would have. The same plan is made as for a launch, and the tools are
 run in a throwaway box with files that must be readable there and files that must
@@ -45,7 +46,9 @@ Exit status:
 			if err != nil {
 				return err
 			}
+			done := waiting(cmd.ErrOrStderr(), "trying the tools in a throwaway box")
 			rows := examine(r, b)
+			done()
 			if err := printRows(cmd.OutOrStdout(), rows, asJSON); err != nil {
 				return fmt.Errorf("doctor: write the rows: %w", err)
 			}
@@ -148,6 +151,11 @@ func pathRows(p *policy.Policy, env []string) []backends.Finding {
 	return rows
 }
 
+// jsonVersion is the version of what --json prints, of every command: a number
+// that goes up when something that was there changes its meaning or goes away
+// (docs/json.md).
+const jsonVersion = 1
+
 func worst(rows []backends.Finding) backends.Status {
 	status := backends.Ready
 	for _, r := range rows {
@@ -168,21 +176,28 @@ func printRows(w io.Writer, rows []backends.Finding, asJSON bool) error {
 		e.SetIndent("", "  ")
 		e.SetEscapeHTML(false)
 		return e.Encode(struct {
-			Status backends.Status    `json:"status"`
-			Rows   []backends.Finding `json:"rows"`
-		}{worst(rows), rows})
+			Version int                `json:"version"`
+			Status  backends.Status    `json:"status"`
+			Rows    []backends.Finding `json:"rows"`
+		}{jsonVersion, worst(rows), rows})
 	}
 	width := 0
 	for _, r := range rows {
 		width = max(width, len(r.Row))
 	}
 	var b strings.Builder
+	color := paintFor(w)
 	for _, r := range rows {
-		fmt.Fprintf(&b, "%-8s  %-*s  %s\n", r.Status, width, oneLine(r.Row), oneLine(r.Reason))
+		fmt.Fprintf(&b, "%s  %-*s  %s\n", color.in(ofStatus(r.Status), fmt.Sprintf("%-8s", r.Status)), width, oneLine(r.Row), oneLine(r.Reason))
 		if r.Mend != "" {
 			fmt.Fprintf(&b, "%-8s  %-*s  mend: %s\n", "", width, "", oneLine(r.Mend))
 		}
 	}
+	next := "kgate run -- CMD, or kgate verify to see it proven"
+	if worst(rows) == backends.Blocked {
+		next = "do what the BLOCKED rows say, then kgate doctor again"
+	}
+	fmt.Fprintf(&b, "next: %s\n", next)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -24,8 +24,9 @@ func newExplainCommand() *cobra.Command {
 		asJSON, paste bool
 	)
 	cmd := &cobra.Command{
-		Use:   "explain [flags] -- CMD [ARG...]",
-		Short: "Print what a launch would ask of the kernel, and why",
+		Use:        "explain [flags] -- CMD [ARG...]",
+		Short:      "Print what a launch would ask of the kernel, and why",
+		SuggestFor: []string{"plan", "show", "why"},
 		Long: `Print the whole plan of a launch: each part of the argument list or of the
 profile, with its reason and with where it comes from, and then the same as a
 script that gives the same box when it is run by hand. Nothing is run or
@@ -36,6 +37,7 @@ here.
 
 Exit status:
   0    the plan was printed, also when it is blocked
+  2    a flag is unknown
   125  a policy file or a flag is wrong, or --paste was asked of a blocked plan
   126  the launch would be refused`,
 		Example: `  kgate explain -- npm test
@@ -56,8 +58,8 @@ Exit status:
 	f.StringVar(&goos, "os", runtime.GOOS, "plan for `OS`: linux or darwin")
 	f.BoolVar(&asJSON, "json", false, "print the plan as JSON")
 	f.BoolVar(&paste, "paste", false, "print nothing but the script")
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return &statusError{status: statusUsage, err: fmt.Errorf("explain: %w (see kgate explain --help)", err)}
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &statusError{status: statusUsage, err: fmt.Errorf("explain: %w%s (see kgate explain --help)", err, flagHint(c, err))}
 	})
 	return cmd
 }
@@ -169,6 +171,7 @@ type planFile struct {
 
 func printPlanJSON(w io.Writer, plan *backends.Plan, script string) error {
 	out := struct {
+		Version  int                `json:"version"`
 		Backend  string             `json:"backend"`
 		Network  policy.Network     `json:"network"`
 		From     string             `json:"network_from"`
@@ -181,7 +184,7 @@ func printPlanJSON(w io.Writer, plan *backends.Plan, script string) error {
 		Command  []string           `json:"command"`
 		Script   string             `json:"script"`
 	}{
-		Backend: plan.Backend, Network: plan.Network.Value, From: plan.Network.From.String(),
+		Version: jsonVersion, Backend: plan.Backend, Network: plan.Network.Value, From: plan.Network.From.String(),
 		Hosts: []string{}, Findings: plan.Findings, Parts: []planPart{}, Files: []planFile{},
 		Rules: planRules(plan),
 		Dir:   plan.Command.Dir, Command: plan.Command.Argv, Script: script,

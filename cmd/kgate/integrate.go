@@ -41,7 +41,7 @@ Exit status:
 			out := cmd.OutOrStdout()
 			hs, err := integrate.Find(args[0])
 			if err != nil {
-				return &statusError{status: statusUsage, err: fmt.Errorf("integrate: %w", err)}
+				return &statusError{status: statusUsage, err: fmt.Errorf("integrate: %w%s", err, didYouMean(nearest(args[0], cmd.ValidArgs)))}
 			}
 			host, err := integrate.ThisHost(runtime.GOOS)
 			if err != nil {
@@ -127,10 +127,14 @@ func linesApart(out io.Writer, err error) error {
 
 func checkIntegration(out io.Writer, hs *integrate.Harness, host *integrate.Host) error {
 	bad := 0
-	for _, row := range hs.Check(host) {
-		mark := "ok "
+	done := waiting(os.Stderr, "asking "+hs.Title)
+	rows := hs.Check(host)
+	done()
+	color := paintFor(out)
+	for _, row := range rows {
+		mark := color.in(green, "ok ")
 		if !row.OK {
-			mark = "BAD"
+			mark = color.in(red, "BAD")
 			bad++
 		}
 		line := mark + "  " + oneLine(row.What)
@@ -147,8 +151,21 @@ func checkIntegration(out io.Writer, hs *integrate.Harness, host *integrate.Host
 
 // show prints what becomes of each file.
 func show(out io.Writer, plan *integrate.Plan) {
+	color := paintFor(out)
 	for _, e := range plan.Edits {
-		fmt.Fprint(out, clean(e.Diff()))
+		for line := range strings.Lines(clean(e.Diff())) {
+			text, end := strings.CutSuffix(line, "\n")
+			switch text[:min(1, len(text))] {
+			case "+":
+				text = color.in(green, text)
+			case "-":
+				text = color.in(red, text)
+			}
+			fmt.Fprint(out, text)
+			if end {
+				fmt.Fprintln(out)
+			}
+		}
 	}
 }
 

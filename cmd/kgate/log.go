@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"os/user"
@@ -24,8 +25,9 @@ import (
 func newLogCommand() *cobra.Command {
 	var q logQuery
 	cmd := &cobra.Command{
-		Use:   "log [flags]",
-		Short: "Show what was launched and what was refused",
+		Use:        "log [flags]",
+		Short:      "Show what was launched and what was refused",
+		SuggestFor: []string{"audit", "history"},
 		Long: `Show the audit log, ~/.kgate/audit.jsonl and the files set aside beside it, oldest
 line first: time, kind, working directory, command, and the reason of a refusal.
 
@@ -189,6 +191,7 @@ func (q *logQuery) run(cmd *cobra.Command) error {
 	}
 	out := cmd.OutOrStdout()
 	home := filepath.Dir(filepath.Dir(file))
+	color := paintFor(out)
 	show := func(l audit.Line) error {
 		switch {
 		case q.json && l.Err == nil:
@@ -198,7 +201,7 @@ func (q *logQuery) run(cmd *cobra.Command) error {
 			fmt.Fprintf(cmd.ErrOrStderr(), "kgate: %s: a line cannot be read: %v (see kgate log verify)\n", visible(l.File), l.Err)
 			return nil
 		}
-		_, err := io.WriteString(out, tableRow(l.Entry, home))
+		_, err := io.WriteString(out, tableRow(l.Entry, home, color))
 		return err
 	}
 	filtered := func(l audit.Line) error {
@@ -206,6 +209,9 @@ func (q *logQuery) run(cmd *cobra.Command) error {
 			return nil
 		}
 		return show(l)
+	}
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) && !q.json && !q.follow {
+		fmt.Fprintln(cmd.ErrOrStderr(), "kgate: log: nothing was launched or refused yet (next: kgate run -- CMD)")
 	}
 	if q.last < 0 {
 		return quietPipe(audit.Read(file, filtered))

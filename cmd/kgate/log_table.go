@@ -20,12 +20,16 @@ const (
 )
 
 // tableRow is one line for people, in local time.
-func tableRow(e audit.Entry, home string) string {
+func tableRow(e audit.Entry, home string, color paint) string {
 	words := make([]string, len(e.Argv))
 	for i, w := range e.Argv {
 		words[i] = quoteWord(w)
 	}
-	row := fmt.Sprintf("%s  %-6s  %s  %s", e.Time.Local().Format(time.DateTime), visible(e.Kind),
+	kind := fmt.Sprintf("%-6s", visible(e.Kind))
+	if e.Kind == audit.Block {
+		kind = color.in(red, kind)
+	}
+	row := fmt.Sprintf("%s  %s  %s  %s", e.Time.Local().Format(time.DateTime), kind,
 		pad(shortDir(e.Dir, home)), cutAt(strings.Join(words, " "), commandWidth))
 	if e.Reason != "" {
 		row += "  (" + cutAt(visible(e.Reason), 2*commandWidth) + ")"

@@ -32,7 +32,8 @@ rewrite what follows and audit.head; against those, send copies to a collector.
 
 Exit status:
   0  the log is as it was written (notes are possible)
-  1  it is not, or it could not be read`,
+  1  it is not, or it could not be read
+  2  wrong usage`,
 		Example: `  kgate log verify
   kgate log verify --partial     # older files have been archived elsewhere`,
 		Args: usageArgs(cobra.NoArgs),
@@ -41,7 +42,9 @@ Exit status:
 			if err != nil {
 				return err
 			}
+			done := waiting(cmd.ErrOrStderr(), "reading the log")
 			report, err := audit.Verify(file, partial)
+			done()
 			if err != nil {
 				return err
 			}
@@ -64,9 +67,10 @@ func printReport(w io.Writer, r *audit.Report, asJSON bool) error {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
 		return enc.Encode(struct {
-			Clean bool `json:"clean"`
+			Version int  `json:"version"`
+			Clean   bool `json:"clean"`
 			*audit.Report
-		}{r.Clean(), r})
+		}{jsonVersion, r.Clean(), r})
 	}
 	for _, f := range r.Findings {
 		fmt.Fprintln(w, visible(f.String()))

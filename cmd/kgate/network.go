@@ -46,12 +46,12 @@ Exit status:
 			}
 			mode, err := policy.ParseNetwork(args[0])
 			if err != nil {
-				return &statusError{status: statusUsage, err: fmt.Errorf("network: %w", err)}
+				return &statusError{status: statusUsage, err: fmt.Errorf("network: %w%s", err, didYouMean(nearest(args[0], cmd.ValidArgs)))}
 			}
 			if err := policy.SetNetwork(file, mode); err != nil {
 				return fmt.Errorf("network: %w", err)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "network: %s in %s\n", mode, file)
+			fmt.Fprintf(cmd.OutOrStdout(), "network: %s in %s\nnext: kgate doctor\n", mode, file)
 			return nil
 		},
 	}

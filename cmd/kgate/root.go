@@ -66,7 +66,12 @@ func Main() int {
 func report(w io.Writer, err error) int {
 	var silent *statusError
 	if !errors.As(err, &silent) || !silent.silent {
-		fmt.Fprintf(w, "kgate: %s\n", oneLine(err.Error()))
+		next := ""
+		var blocked *backends.BlockedError
+		if errors.As(err, &blocked) {
+			next = "; next: kgate doctor"
+		}
+		fmt.Fprintf(w, "kgate: %s%s\n", oneLine(err.Error()), next)
 	}
 	return exitStatus(err)
 }
@@ -120,7 +125,16 @@ Start with:
   kgate init           write ~/.kgate/config.yaml
   kgate network off    choose what the network may be
   kgate doctor         see whether this machine can enforce it
-  kgate run -- CMD     run CMD in the box`,
+  kgate run -- CMD     run CMD in the box
+
+Exit status:
+  0    it is done
+  1    it is not, or what was asked has "no" for an answer
+  2    the command line is wrong
+  125  to 127, or the command's own, of run and shell: see kgate run --help`,
+		Example: `  kgate init
+  kgate doctor
+  kgate run -- git status`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
@@ -128,24 +142,21 @@ Start with:
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			hint := ""
-			if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
-				hint = fmt.Sprintf(", did you mean %q", s[0])
-			}
-			return &statusError{status: statusUsage, err: fmt.Errorf(
-				"unknown command %q%s (to run a program in the box: kgate run -- %s)", args[0], hint, args[0])}
+			return unknownCommand(cmd, args[0])
 		},
 	}
-	root.SuggestionsMinimumDistance = 2
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return &statusError{status: statusUsage, err: fmt.Errorf("%w (see kgate --help)", err)}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &statusError{status: statusUsage, err: fmt.Errorf("%w%s (see %s --help)", err, flagHint(c, err), c.CommandPath())}
 	})
 	if len(args) > 0 && args[0] == "run" {
 		root.CompletionOptions.DisableDefaultCmd = true
 		root.AddCommand(newRunCommand())
 		return root
 	}
+	root.Version = versionText()
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(newHelpCommand())
 	root.AddCommand(newInitCommand(), newNetworkCommand(), newDoctorCommand(), newRunCommand(), newShellCommand(), newIntegrateCommand(), newHookCommand(),
-		newExplainCommand(), newVerifyCommand(), newLogCommand())
+		newExplainCommand(), newVerifyCommand(), newLogCommand(), newCompletionCommand())
 	return root
 }

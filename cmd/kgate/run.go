@@ -15,8 +15,9 @@ func newRunCommand() *cobra.Command {
 	var r launcher.Request
 	var verbose bool
 	cmd := &cobra.Command{
-		Use:   "run [flags] -- CMD [ARG...]",
-		Short: "Run one command in the box",
+		Use:        "run [flags] -- CMD [ARG...]",
+		Short:      "Run one command in the box",
+		SuggestFor: []string{"exec", "start", "launch"},
 		Long: `Run one command in the box. The working directory's project is writable and
 everything else is as the policy says; a record is written to the audit log
 before the process exists.
@@ -46,8 +47,8 @@ Exit status:
 	f.SetInterspersed(false)
 	addLaunchFlags(cmd, &r)
 	f.BoolVarP(&verbose, "verbose", "v", false, "say on stderr what the network filter refuses")
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return &statusError{status: statusLaunch, err: fmt.Errorf("run: %w (see kgate run --help)", err)}
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &statusError{status: statusLaunch, err: fmt.Errorf("run: %w%s (see kgate run --help)", err, flagHint(c, err))}
 	})
 	return cmd
 }

@@ -27,8 +27,9 @@ func calledShell(argv []string) bool {
 
 func newShellCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "shell [OPTION...] [-c STRING [NAME ARG...] | COMMAND-LINE | CMD ARG... | SCRIPT ARG...]",
-		Short: "Stand in for bash: run a shell's command line in the box",
+		Use:        "shell [OPTION...] [-c STRING [NAME ARG...] | COMMAND-LINE | CMD ARG... | SCRIPT ARG...]",
+		Short:      "Stand in for bash: run a shell's command line in the box",
+		SuggestFor: []string{"sh", "bash"},
 		Long: `Stand in for bash wherever a program takes a shell, or a prefix for its command
 lines. A link to kgate with the name kgate-sh is the same in one word:
 
@@ -43,7 +44,8 @@ The box ends when whoever started kgate ends, however it ends, and shortly
 after a signal that asks kgate to. Nothing of kgate's is printed but the one line
 of a refusal.
 
-Exit status: that of kgate run. See kgate run --help.`,
+Exit status:
+  that of kgate run: see kgate run --help`,
 		Example: `  kgate shell -c 'make test && git status'
   kgate-sh 'cd src && ls'
   SHELL=/usr/local/bin/kgate-sh aider`,

@@ -5,25 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/creack/pty"
 	"github.com/spf13/cobra"
 
 	scripts "github.com/kgate-dev/kgate/testdata/scripts"
 	"github.com/kgate-dev/kgate/verify"
+	html "github.com/kgate-dev/kgate/verify/report"
 )
 
 func newVerifyCommand() *cobra.Command {
 	var (
 		asJSON, list bool
-		junit        string
+		junit, page  string
 		c            verify.Config
 	)
 	cmd := &cobra.Command{
-		Use:   "verify [flags]",
-		Short: "Prove on this machine what doctor says of it",
+		Use:        "verify [flags]",
+		Short:      "Prove on this machine what doctor says of it",
+		SuggestFor: []string{"test", "prove"},
 		Long: `Run the scenarios on this machine with this kgate, and print what was seen.
 Each one shows first that a thing works when nothing stands in its way, and then
 that it does not in the box. Those about the network run in a lab of namespaces,
@@ -37,37 +42,74 @@ Exit status:
   2  wrong usage`,
 		Example: `  kgate verify
   kgate verify --only other-host-refused --pcap captures
+  kgate verify --report report.html
   kgate verify --junit report.xml`,
-		Args: cobra.NoArgs,
+		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Scripts = scripts.Files
 			if list {
 				return listScenarios(cmd.OutOrStdout(), &c)
+			}
+			if err := knownScenarios(c.Only); err != nil {
+				return &statusError{status: statusUsage, err: err}
 			}
 			kgate, err := os.Executable()
 			if err != nil {
 				return fmt.Errorf("verify: find this program's own file: %w", err)
 			}
 			c.Kgate = kgate
+			began := time.Now()
+			if page != "" {
+				// Before the minutes that it takes to find what goes into it.
+				if err := html.Check(page); err != nil {
+					return err
+				}
+				c.Trace = true
+			}
 			p := &verifyPrinter{out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr(), quiet: asJSON}
 			p.live = isTerminal(p.progress)
 			c.Started, c.Ended = p.started, p.ended
-			report, err := verify.Run(c)
+			found, err := verify.Run(c)
 			if err != nil {
 				return err
 			}
-			return finishVerify(p, report, asJSON, junit)
+			if page != "" {
+				if err := html.Save(page, func(w io.Writer) error {
+					return html.Write(w, found, html.Context{When: began, Part: len(c.Only) > 0, Machine: html.Machine(kgate)})
+				}); err != nil {
+					return err
+				}
+			}
+			return finishVerify(p, found, asJSON, junit)
 		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
 	f.StringVar(&junit, "junit", "", "write the report as JUnit XML to `FILE`")
+	f.StringVar(&page, "report", "", "write the report, with a timeline of what was captured, as one page of HTML to `FILE`")
 	f.StringVar(&c.Pcap, "pcap", "", "write what the captures saw to files in `DIR`")
 	f.StringSliceVar(&c.Only, "only", nil, "run the scenario `NAME` alone (may be repeated)")
 	f.StringSliceVar(&c.Must, "must", nil, "fail, rather than skip, where `CONDITION` does not hold (userns, hostfilter, lab)")
 	f.BoolVar(&c.Escape, "escape", false, "run the escape suite too")
 	f.BoolVar(&list, "list", false, "list the scenarios and run none")
 	return cmd
+}
+
+// knownScenarios refuses a name that no scenario has.
+func knownScenarios(names []string) error {
+	files, err := fs.Glob(scripts.Files, "*.txtar")
+	if err != nil {
+		return err
+	}
+	for i, f := range files {
+		files[i] = strings.TrimSuffix(f, ".txtar")
+	}
+	for _, name := range names {
+		if !slices.Contains(files, name) {
+			return fmt.Errorf("verify: there is no scenario %q%s (all of them: kgate verify --list)", name, didYouMean(nearest(name, files)))
+		}
+	}
+	return nil
 }
 
 func listScenarios(w io.Writer, c *verify.Config) error {
@@ -95,7 +137,10 @@ func finishVerify(p *verifyPrinter, r *verify.Report, asJSON bool, junit string)
 		e := json.NewEncoder(p.out)
 		e.SetIndent("", "  ")
 		e.SetEscapeHTML(false)
-		if err := e.Encode(r); err != nil {
+		if err := e.Encode(struct {
+			Version int `json:"version"`
+			*verify.Report
+		}{jsonVersion, r}); err != nil {
 			return err
 		}
 	} else {
@@ -131,13 +176,14 @@ func (p *verifyPrinter) ended(o verify.Outcome) {
 		}
 		w = p.progress
 	}
+	color := paintFor(w)
 	switch o.Result {
 	case verify.Pass:
-		fmt.Fprintf(w, "proven      %-24s %5.1fs  %s\n", o.Name, o.Seconds, strings.Join(o.Evidence, "; "))
+		fmt.Fprintf(w, "%s  %-24s %5.1fs  %s\n", color.in(green, "proven    "), o.Name, o.Seconds, strings.Join(o.Evidence, "; "))
 	case verify.Skip:
-		fmt.Fprintf(w, "not proven  %-24s %5.1fs  %s\n", o.Name, o.Seconds, oneLine(o.Reason))
+		fmt.Fprintf(w, "%s  %-24s %5.1fs  %s\n", color.in(yellow, "not proven"), o.Name, o.Seconds, oneLine(o.Reason))
 	default:
-		fmt.Fprintf(w, "FAILED      %-24s %5.1fs  %s\n", o.Name, o.Seconds, oneLine(o.Reason))
+		fmt.Fprintf(w, "%s  %-24s %5.1fs  %s\n", color.in(red, "FAILED    "), o.Name, o.Seconds, oneLine(o.Reason))
 		for _, line := range strings.Split(strings.TrimSpace(o.Log), "\n") {
 			fmt.Fprintf(w, "    %s\n", oneLine(line))
 		}
@@ -164,6 +210,12 @@ func (p *verifyPrinter) summary(r *verify.Report) {
 	}
 	fmt.Fprintf(p.out, "\n%s: %d proven, %d failed, %d not proven, in %.1f seconds\n", r.Verdict,
 		count[verify.Pass], count[verify.Fail], count[verify.Skip], r.Seconds)
+	for _, o := range r.Scenarios {
+		if o.Result == verify.Fail {
+			fmt.Fprintf(p.out, "next: kgate verify --only %s --pcap captures, to see what was on the wire\n", o.Name)
+			break
+		}
+	}
 }
 
 func isTerminal(w io.Writer) bool {

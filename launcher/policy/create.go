@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 )
 
 // Created is what Init made.
@@ -21,9 +22,10 @@ type Created struct {
 // Init writes the default policy of a person, with comments, to
 // ~/.kgate/config.yaml, and offers read-only paths for the toolchains that
 // pathEnv ($PATH) names below home: commented out, or in force when activate
-// is set. It never touches a file that exists, and leaves no half of one. The
+// is set. Schema, when it is not "", is the file that editors check the policy
+// against; it is named in the first line. Init never touches a file that exists, and leaves no half of one. The
 // directory is made 0700, the file 0600.
-func Init(home, pathEnv string, activate bool) (*Created, error) {
+func Init(home, pathEnv, schema string, activate bool) (*Created, error) {
 	if home == "" {
 		return nil, errNoHome
 	}
@@ -40,7 +42,7 @@ func Init(home, pathEnv string, activate bool) (*Created, error) {
 		return nil, err
 	}
 	c.Offers = Offers(pathEnv, home)
-	if err := createFile(c.File, []byte(template(c.Offers, home, activate))); err != nil {
+	if err := createFile(c.File, []byte(modeline(schema)+template(c.Offers, home, activate))); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("%s exists already and is left as it is (edit it, or move it away first)", c.File)
 		}
@@ -163,6 +165,15 @@ env:
   drop:                     # added to the built-in patterns for credentials and sockets
     # - CORP_*
 `
+
+// modeline is the comment by which editors' YAML language server finds a
+// schema. A name that could end the comment is left out.
+func modeline(schema string) string {
+	if schema == "" || strings.IndexFunc(schema, func(r rune) bool { return r <= ' ' || r == 0x7f || r == utf8.RuneError }) >= 0 {
+		return ""
+	}
+	return "# yaml-language-server: $schema=" + schema + "\n"
+}
 
 func template(offers []Offer, home string, activate bool) string {
 	var b strings.Builder

@@ -18,7 +18,7 @@ func TestInitWritesALoadableDefault(t *testing.T) {
 		bare := w.load() // without a file
 		bin := w.mkdir(w.home, "tools with space", "bin")
 		w.mkdir(w.home, "tools with space", "lib")
-		c, err := Init(w.home, "/usr/bin:"+bin, activate)
+		c, err := Init(w.home, "/usr/bin:"+bin, "", activate)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestInitNeverOverwrites(t *testing.T) {
 			prepare(w, file)
 			before, _ := os.Lstat(file)
 			content, _ := os.ReadFile(file)
-			_, err := Init(w.home, "", false)
+			_, err := Init(w.home, "", "", false)
 			if err == nil || !strings.Contains(err.Error(), "exists already") {
 				t.Errorf("err = %v", err)
 			}
@@ -106,7 +106,7 @@ func TestInitRacesHaveOneWinner(t *testing.T) {
 	errs := make([]error, 8)
 	for i := range errs {
 		wg.Add(1)
-		go func() { defer wg.Done(); _, errs[i] = Init(w.home, "", false) }()
+		go func() { defer wg.Done(); _, errs[i] = Init(w.home, "", "", false) }()
 	}
 	wg.Wait()
 	won := 0
@@ -135,7 +135,7 @@ func TestInitRefusesBadHomes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, home := range []string{"", "relative", "/", file, filepath.Join(dir, "absent"), open} {
-		if _, err := Init(home, "", false); err == nil {
+		if _, err := Init(home, "", "", false); err == nil {
 			t.Errorf("Init(%q) = nil", home)
 		}
 	}

@@ -30,6 +30,7 @@ func Load(o Options) (*Policy, error) {
 		return nil, err
 	}
 	p := defaults(pl.homes[0])
+	p.followXDG(o.Env)
 	p.Homes = pl.homes
 	p.Project, p.Dir = pl.project, pl.dir
 	p.UserFile = filepath.Join(p.Home, ".kgate", "config.yaml")

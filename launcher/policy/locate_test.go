@@ -244,7 +244,7 @@ func BenchmarkLocate(b *testing.B) {
 
 func BenchmarkLoad(b *testing.B) {
 	w := newWorld(b)
-	if _, err := Init(w.home, "", false); err != nil {
+	if _, err := Init(w.home, "", "", false); err != nil {
 		b.Fatal(err)
 	}
 	w.proj("network: off\ndeny:\n  read: [.env, secrets/]\n  exec: [npm]\ndrop:\n  hosts: [a.test]\n  paths: [~/.gitconfig]\n")

@@ -1,9 +1,12 @@
 package policy
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"sort"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -112,7 +115,7 @@ func Offers(pathEnv, home string) []Offer {
 	}
 	for _, entry := range Vanishing(pathEnv, home, nil) {
 		entry = filepath.Clean(entry)
-		why := "in PATH: " + Offer{Path: entry}.Short(home)
+		why := "in PATH: " + Offer{Path: entry}.Short(home) + programs(entry)
 		if strings.IndexFunc(why, func(r rune) bool { return r < 0x20 || r == 0x7f || r == utf8.RuneError }) >= 0 {
 			why = "in PATH"
 		}
@@ -133,6 +136,37 @@ func Offers(pathEnv, home string) []Offer {
 		add(filepath.Join(home, c.dir), c.why)
 	}
 	return out
+}
+
+// programs names some of the programs in a directory, in brackets: what would
+// not be found in the box. "" when there are none.
+func programs(dir string) string {
+	const most = 500
+	d, err := os.Open(dir)
+	if err != nil {
+		return ""
+	}
+	defer d.Close()
+	list, _ := d.ReadDir(most)
+	var names []string
+	for _, e := range list {
+		plain := strings.IndexFunc(e.Name(), func(r rune) bool {
+			return r >= utf8.RuneSelf || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._+-", r)
+		}) < 0
+		info, err := os.Stat(filepath.Join(dir, e.Name()))
+		if err == nil && plain && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			names = append(names, e.Name())
+		}
+	}
+	sort.Strings(names)
+	const shown = 4
+	switch n := len(names); {
+	case n == 0:
+		return ""
+	case n > shown+1:
+		return fmt.Sprintf(" (%s and %d more)", strings.Join(names[:shown], ", "), n-shown)
+	}
+	return " (" + strings.Join(names, ", ") + ")"
 }
 
 // whole returns the directory that a directory of programs needs around it:

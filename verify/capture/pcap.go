@@ -8,6 +8,7 @@ import (
 // The pcap file format, as draft-ietf-opsawg-pcap describes it.
 const (
 	pcapMagic  = 0xa1b23c4d // times in nanoseconds
+	pcapMicro  = 0xa1b2c3d4 // in microseconds
 	pcapSnap   = 1 << 18
 	pcapEther  = 1 // LINKTYPE_ETHERNET
 	pcapHeader = 24
