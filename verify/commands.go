@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -69,11 +70,13 @@ func cmdStatus(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	s := of(ts)
 	var got int
+	from := time.Now()
 	if (s.lab != nil && !out) || in != "" {
 		got = s.run(ts, in, out, args[1:])
 	} else {
 		got = exitStatus(ts, ts.Exec(args[1], args[2:]...))
 	}
+	s.traced(Step{From: from, Kind: StepRun, Words: slices.Clone(args[1:]), Status: got, Watched: s.lab != nil && !out})
 	if statusIs(ts, args[0], got) == neg {
 		ts.Fatalf("exit status %d, want %s%s", got, map[bool]string{true: "any but "}[neg], args[0])
 	}
@@ -127,8 +130,10 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	if s.procs[args[0]] != nil {
 		ts.Fatalf("%s is running already", args[0])
 	}
+	from := time.Now()
 	p, err := s.launch(ts, "", false, args[1:], filepath.Join(s.work, args[0]))
 	ts.Check(err)
+	s.traced(Step{From: from, Kind: StepStart, Words: slices.Clone(args[1:]), Watched: s.lab != nil})
 	s.mu.Lock()
 	s.procs[args[0]] = p
 	s.mu.Unlock()

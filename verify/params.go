@@ -26,6 +26,9 @@ type Options struct {
 	Update bool     // rewrite golden text in Files
 	Keep   bool     // leave the scripts' directories behind
 
+	// Trace, if not nil, gets what the one script of Files did and what left meanwhile.
+	Trace *Trace
+
 	// Evidence, if not nil, gets each line of evidence as it is found.
 	Evidence func(script, line string)
 }
@@ -185,8 +188,10 @@ func (o *Options) path(env *testscript.Env) error {
 
 // evidence records a line that shows what was seen.
 func (s *script) evidence(format string, args ...any) {
+	line := strings.ReplaceAll(fmt.Sprintf(format, args...), s.work, "$WORK")
+	s.traced(Step{Kind: StepSeen, Words: []string{line}})
 	if s.opts.Evidence != nil {
-		s.opts.Evidence(s.name, strings.ReplaceAll(fmt.Sprintf(format, args...), s.work, "$WORK"))
+		s.opts.Evidence(s.name, line)
 	}
 }
 

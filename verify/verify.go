@@ -22,6 +22,7 @@ type Config struct {
 	Escape  bool     // the escape suite too
 	Must    []string // conditions whose lack is a failure
 	Pcap    string   // directory for what the captures saw, or ""
+	Trace   bool     // keep what each scenario did and what left meanwhile
 
 	// Started and Ended, if not nil, are told of each scenario.
 	// They are never called at the same time.
@@ -39,7 +40,8 @@ type Outcome struct {
 	Evidence []string `json:"evidence"`
 	Seconds  float64  `json:"seconds"`
 
-	Log string `json:"-"`
+	Log   string `json:"-"`
+	Trace *Trace `json:"-"` // nil unless Config.Trace
 }
 
 // Verdict is what a whole run comes to.
@@ -200,9 +202,12 @@ func (c *Config) all(scenarios []Scenario, dir string) []Outcome {
 
 func (c *Config) one(s Scenario, file string) Outcome {
 	o := Outcome{Name: s.Name, Title: s.Title, Proves: append([]string{}, s.Proves...), Evidence: []string{}}
+	if c.Trace {
+		o.Trace = &Trace{}
+	}
 	from := time.Now()
 	p := Params(Options{
-		Files: []string{file}, Kgate: c.Kgate, Must: c.Must, Pcap: c.Pcap,
+		Files: []string{file}, Kgate: c.Kgate, Must: c.Must, Pcap: c.Pcap, Trace: o.Trace,
 		Evidence: func(_, line string) { o.Evidence = append(o.Evidence, line) },
 	})
 	p.Deadline = from.Add(patience)
