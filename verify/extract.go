@@ -32,7 +32,7 @@ func Extract(files fs.FS, dir string) ([]string, error) {
 // Scenario is what a script says of itself in its first lines.
 type Scenario struct {
 	Name   string
-	Title  string   // its first comment
+	Title  string   // the first sentence of its first comment
 	Proves []string // the rows of doctor it proves; none: not a scenario of kgate verify
 	OS     string   // the only system it can say anything about, as GOOS names it; "": any
 }
@@ -45,6 +45,7 @@ var onlyOn = map[string]string{
 
 // Describe reads the head of a script.
 func Describe(name string, text []byte) Scenario {
+	var about []string
 	s := Scenario{Name: strings.TrimSuffix(filepath.Base(name), ".txtar")}
 	for _, line := range strings.Split(string(text), "\n") {
 		comment, ok := strings.CutPrefix(line, "# ")
@@ -60,9 +61,14 @@ func Describe(name string, text []byte) Scenario {
 			for _, row := range strings.Split(rows, ",") {
 				s.Proves = append(s.Proves, strings.TrimSpace(row))
 			}
-		} else if s.Title == "" {
-			s.Title = comment
+		} else if len(s.Proves) == 0 {
+			about = append(about, comment)
 		}
+	}
+	// A sentence may take more than a line, and may be followed by who reported it.
+	s.Title, _, _ = strings.Cut(strings.Join(about, " ")+" ", ". ")
+	if s.Title = strings.TrimSpace(s.Title); s.Title != "" && !strings.HasSuffix(s.Title, ".") {
+		s.Title += "."
 	}
 	return s
 }

@@ -97,6 +97,7 @@ func (p *page) legend(r *verify.Report) {
 		`<li><span class="free"><span class="kind">without a filter</span></span> The control: the same thing is tried in a box that has a network and no filter. It answers, so that a later silence means something.</li>`, "\n",
 		`<li><span class="box"><span class="kind">kgate</span></span> The same kgate that wrote this page, started the way a person starts it.</li>`, "\n",
 		"<li><b>left the box</b> was captured on the box's own interface, behind the filter: what the filter refuses is never there. <b>left the machine</b> was captured on the machine's link to the lab's internet. Packets stand beside the step during which they were seen, one line a conversation.</li>\n",
+		"<li>Each launch with a host list looks the listed names up through the box's own name server before the command starts: those questions are kgate's.</li>\n",
 		"<li>Where no lab was up there was nothing to capture, and the right-hand column is empty: those scenarios speak of files, processes and statuses.</li>\n",
 		"<li>Addresses are those of a lab made of namespaces, named after its name server. No packet left this machine.</li>\n",
 		"</ul>\n<p class=\"soft\">The packets themselves: <code>kgate verify --pcap DIR</code>")
