@@ -4,7 +4,7 @@
 //
 // A line is
 //
-//	{"seq":N,"prev":"HASH","time":…,"kind":…,…,"hash":"HASH"}
+//	{"seq":N,"prev":"HASH","version":1,"time":…,"kind":…,…,"hash":"HASH"}
 //
 // where hash is the SHA-256 of all the line's bytes up to `,"hash":` and prev is
 // the hash of line N-1 (64 zeros for line 1). Beside the log lies audit.head,

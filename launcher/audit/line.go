@@ -41,7 +41,7 @@ func encode(e *Entry) []byte {
 	if e.Anchor != "" {
 		b = appendField(b, "anchor", e.Anchor)
 	}
-	b = append(b, `,"time":"`...)
+	b = append(b, `,"version":1,"time":"`...) // see docs/json.md
 	b = e.Time.AppendFormat(b, time.RFC3339Nano)
 	b = append(b, '"')
 	b = appendField(b, "kind", e.Kind)
