@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/kgate-dev/kgate/backends"
 )
@@ -24,6 +25,17 @@ func launchError(words, how string, c backends.Command) error {
 	}
 	return fmt.Errorf("bwrap could not make the box: %s", last)
 }
+
+// EndedError says that a signal from elsewhere has ended bwrap, and the box with
+// it. Whether there was a command by then is not known.
+type EndedError struct{ Signal syscall.Signal }
+
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("bwrap was ended by signal %d (%v), and the box with it (not by kgate: the kernel's log says whether memory was short)", int(e.Signal), e.Signal)
+}
+
+// ExitStatus is 128+n, as if the signal had ended the command.
+func (e *EndedError) ExitStatus() int { return 128 + int(e.Signal) }
 
 // lastLine is bwrap's last word, without its name.
 func lastLine(words string) string {

@@ -3,6 +3,7 @@ package bubblewrap
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -347,5 +348,33 @@ func TestOddNames(t *testing.T) {
 	}
 	if after := snapshot(t, s.project); after != before {
 		t.Errorf("the janitor left behind:\n%s", after)
+	}
+}
+
+// bwrap itself killed at any moment: the box ends with it, also while bwrap's
+// first process in the box has not asked for that yet, and the launch says why.
+func TestBwrapKilledAtAnyMoment(t *testing.T) {
+	moments := 40
+	if testing.Short() {
+		moments = 12
+	}
+	for i := range moments {
+		s := newSite(t)
+		s.git("init", "-q")
+		before := snapshot(t, s.project)
+		l, err := s.start(s.plan("sleep", "60"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i) * 250 * time.Microsecond)
+		syscall.Kill(l.proc.(*box).bwrap, syscall.SIGKILL)
+		r := l.wait()
+		var ended *EndedError
+		if !errors.As(r.err, &ended) || ended.ExitStatus() != 137 {
+			t.Errorf("after %d quarters of a millisecond: %v, want the end of bwrap", i, r)
+		}
+		if after := snapshot(t, s.project); after != before {
+			t.Errorf("left behind:\n%s", after)
+		}
 	}
 }

@@ -70,6 +70,7 @@ func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, bor
 			p.end()
 		}
 	}
+	abandoned := p.abandoned()
 	state, werr := wait(p.bwrap)
 	p.mu.Lock()
 	p.reaped = true
@@ -104,8 +105,8 @@ func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, bor
 		// it became that, so bwrap does not speak of a command's end.
 		p.exit = backends.Exit{Signal: p.sent}
 	default:
-		if state.Signaled() {
-			p.exit = backends.Exit{Signal: state.Signal()}
+		if abandoned {
+			p.err = &EndedError{state.Signal()}
 		} else {
 			p.err = launchError(words, fmt.Sprintf("exit status %d", state.ExitStatus()), p.command)
 		}
@@ -115,6 +116,33 @@ func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, bor
 		fmt.Fprintf(b.Warnings, "kgate: clean up after the launch: %v\n", herr)
 	}
 }
+
+// abandoned waits until bwrap has ended, and says whether a signal ended it. Its
+// first process in the box asks to die with it only late, so what is left of
+// bwrap's process group is ended here, while nobody else can have its number.
+func (p *box) abandoned() bool {
+	var info unix.Siginfo
+	for {
+		err := unix.Waitid(unix.P_PID, p.bwrap, &info, unix.WEXITED|unix.WNOWAIT, nil)
+		if err == nil {
+			break
+		}
+		if err != unix.EINTR {
+			return false
+		}
+	}
+	if info.Code != cldKilled && info.Code != cldDumped {
+		return false
+	}
+	syscall.Kill(-p.bwrap, syscall.SIGKILL)
+	return true
+}
+
+// Of siginfo_t (sigaction(2)): how a child ended.
+const (
+	cldKilled = 2
+	cldDumped = 3
+)
 
 // attach puts the host filter around the box's network namespace.
 func (p *box) attach(b *Backend, plan *backends.Plan, tools hostfilter.Tools, pid int) (*hostfilter.Filter, error) {
