@@ -51,6 +51,7 @@ var procReadOnly = []struct {
 	always bool // writable to others than uid 0 too, somewhere in it
 }{
 	{"sys", true}, {"pressure", true}, {"sysrq-trigger", false}, {"acpi", false}, {"fs", false}, {"mtrr", false}, {"scsi", false},
+	{"dynamic_debug", false},
 }
 
 // system lays out what is not the person's: programs, libraries, settings,
