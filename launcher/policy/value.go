@@ -66,7 +66,7 @@ func (r *reader) boolean(v *yaml.Node, key string) (*Flag, error) {
 
 // maxEntries bounds each list, and with it the time that merging and looking
 // for programs takes, whatever a checkout brings along.
-const maxEntries = 4096
+const maxEntries = 16384
 
 // list calls each for the entries of a list, with the key "KEY[i]".
 func (r *reader) list(v *yaml.Node, key string, each func(item *yaml.Node, key string) error) error {
