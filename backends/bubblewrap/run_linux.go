@@ -29,7 +29,7 @@ func (p *box) listen(status *os.File, born chan<- int) {
 		if json.Unmarshal(lines.Bytes(), &s) != nil {
 			continue
 		}
-		if s.Child > 0 {
+		if s.Child > 0 && p.init == 0 {
 			fd, err := unix.PidfdOpen(s.Child, 0)
 			if err != nil {
 				fd = -1

@@ -2,6 +2,7 @@ package seatbelt
 
 import (
 	"errors"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -59,4 +60,19 @@ func TestLinkedWorktree(t *testing.T) {
 	if got := find(plan(t, f, base(allow("/Users/u/repo/.git:rw")))); got != "" {
 		t.Errorf("with the path allowed: %q", got)
 	}
+}
+
+// A project's git configuration is the project's own text: whatever it is,
+// reading it ends, and names nothing that is not absolute and clean.
+func FuzzConfigured(f *testing.F) {
+	for _, s := range []string{"[core]\n\thooksPath = .husky/_\n", "[include]\npath=../x\n[includeIf \"gitdir:/a]\"]\n path = \"y\"\n", "[core] fsmonitor = ./w\n", "[\n]=\\\n", "[a \"\\\"]\"]\nhookspath=\"a\\tb\"\n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, config string) {
+		for _, name := range configured(config, "/w/.git", "/w") {
+			if !strings.HasPrefix(name, "/") || path.Clean(name) != name {
+				t.Errorf("%q names %q", config, name)
+			}
+		}
+	})
 }

@@ -99,14 +99,13 @@ func parseNode(data []byte, file string) (root *yaml.Node, err error) {
 }
 
 // plainNodes refuses what a policy never needs and what makes the meaning of a
-// file hard to see: anchors, aliases (which can also grow without bound), tags.
+// file hard to see: anchors, without which there are no aliases (which can grow
+// without bound), and tags.
 func plainNodes(file string, n *yaml.Node, depth int) error {
 	bad := func(what, mend string) error {
 		return &FileError{File: file, Line: n.Line, What: what, Mend: mend}
 	}
 	switch {
-	case n.Kind == yaml.AliasNode:
-		return bad("alias "+excerpt("*"+n.Value)+" is not understood", `write the value out; in a text that starts with "*" use quotes`)
 	case n.Anchor != "":
 		return bad("anchor "+excerpt("&"+n.Anchor)+" is not understood", "write the value out where it is needed")
 	case n.Style&yaml.TaggedStyle != 0:
