@@ -164,8 +164,9 @@ var refusals = []refusal{
 }
 
 const (
-	mendAppArmor = "give bwrap an AppArmor profile that has the rule userns, or: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
-	mendMax      = "sudo sysctl user.max_user_namespaces=15000 user.max_net_namespaces=15000"
+	mendAppArmor = "kgate's packages bring an AppArmor profile for /usr/bin/kgate that allows it (sudo apparmor_parser -r /etc/apparmor.d/kgate); " +
+		"for a kgate elsewhere, or a bwrap with a profile of its own, give that one the rule userns, or: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+	mendMax = "sudo sysctl user.max_user_namespaces=15000 user.max_net_namespaces=15000"
 )
 
 // classify turns bwrap's words into a row of doctor, nil when they are new.

@@ -12,8 +12,8 @@ import (
 // that the mend must hold. The first ones are sandbox-runtime#74.
 func TestRefusals(t *testing.T) {
 	for words, mend := range map[string]string{
-		"bwrap: setting up uid map: Permission denied\n":                                                                                      "apparmor",
-		"bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted\n":                                                                      "apparmor",
+		"bwrap: setting up uid map: Permission denied\n":                                                                                      "/etc/apparmor.d/kgate",
+		"bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted\n":                                                                      "/etc/apparmor.d/kgate",
 		"bwrap: Creating new namespace failed: Permission denied\n":                                                                           "AppArmor",
 		"bwrap: No permissions to create new namespace, likely because the kernel does not allow non-privileged user namespaces. See ...\n":   "unprivileged_userns_clone",
 		"bwrap: No permissions to create a new namespace, likely because the kernel does not allow non-privileged user namespaces. See ...\n": "unprivileged_userns_clone",

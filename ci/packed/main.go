@@ -3,6 +3,7 @@
 //
 //	go run ./ci/packed nfpm BINARY VERSION DATE   the packages of .goreleaser.yaml as nfpm's own configuration
 //	go run ./ci/packed apk FILE                   checks an apk as apk-tools would, and lists it
+//	go run ./ci/packed nar DIR                    the hash of a directory that Nix would want
 package main
 
 import (
@@ -38,5 +39,13 @@ func run(args []string) error {
 		defer f.Close()
 		return listAPK(os.Stdout, f)
 	}
-	return fmt.Errorf("usage: packed nfpm BINARY VERSION DATE | packed apk FILE")
+	if len(args) == 2 && args[0] == "nar" {
+		hash, err := narHash(args[1])
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Println(hash)
+		return err
+	}
+	return fmt.Errorf("usage: packed nfpm BINARY VERSION DATE | packed apk FILE | packed nar DIR")
 }
