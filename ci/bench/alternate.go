@@ -21,6 +21,7 @@ type bench struct {
 	dir, bare    string // projects: kgate's, and the plain command lines'
 	root         string
 	rounds       int
+	whole        bool // what takes minutes too
 	cred         *syscall.Credential
 }
 
@@ -97,6 +98,8 @@ type plan struct {
 	dir  string
 	argv []string
 	home string // "": the bench's own
+	// status is what it ends with when all is right.
+	status int
 }
 
 // side is what was measured of one plan; milliseconds.
@@ -128,7 +131,7 @@ func (b *bench) alternate(plans ...plan) ([]side, error) {
 			start := time.Now()
 			err := cmd.Run()
 			took := time.Since(start)
-			if err != nil {
+			if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != plans[i].status {
 				return nil, fmt.Errorf("%s: %w: %s", plans[i].name, err, bytes.TrimSpace(words.Bytes()))
 			}
 			if round >= 0 {

@@ -1,15 +1,16 @@
 // Bench times kgate against the plain command lines that do the same work,
 // alternating in one run so that both sides see the same machine.
 //
-//	go run ./ci/bench [-n ROUNDS] [-json] [SUITE...]
+//	go run ./ci/bench [-n ROUNDS] [-json] [-page DIR] [SUITE...]
 //
 // As root it measures as an ordinary user (-user), because that is how kgate is
 // used. Times are wall-clock milliseconds from before fork to after wait.
 //
-// The suites are launch (a launch without a network), log (one after a million
+// The suites are launch (a launch without a network), denied (a refusal), growth
+// (how a launch grows with its policy, its text, its company and its output), log (one after a million
 // others), mask (what a command prints, through the mask), terminal (a key's echo),
-// restricted (a launch with a host list) and soak, which runs only when it is named: 50 restricted launches at
-// once and then ROUNDS in a row (-n 500), all of which must be right and leave
+// restricted (a launch with a host list) and soak, which runs only when it is named:
+// 50 restricted launches at once and then ROUNDS in a row (-n 500), all of which must be right and leave
 // nothing. "-user root soak" does it as root.
 package main
 
@@ -30,6 +31,7 @@ type result struct {
 	Ratio  float64  `json:"ratio"` // median of the first side over median of the second
 	Target float64  `json:"target,omitempty"`
 	Notes  []string `json:"notes,omitempty"` // further ratios
+	Curves []curve  `json:"curves,omitempty"`
 }
 
 var suites = map[string]func(*bench) (result, error){
@@ -53,6 +55,8 @@ func main() {
 
 func run() error {
 	rounds := flag.Int("n", 60, "rounds; each runs every side once")
+	page := flag.String("page", "", "write performance.md, .json and plots to this directory")
+	whole := flag.Bool("whole", false, "measure what takes minutes too (10 GiB of output)")
 	asJSON := flag.Bool("json", false, "print JSON")
 	kgate := flag.String("kgate", "", "the kgate to measure (default: built from this tree)")
 	account := flag.String("user", "kgate-test", "as root: the ordinary user to measure as")
@@ -71,6 +75,7 @@ func run() error {
 		return err
 	}
 	defer b.close()
+	b.whole = *whole
 	var all []result
 	for _, name := range names {
 		suite, ok := suites[name]
@@ -85,6 +90,9 @@ func run() error {
 		if !*asJSON {
 			r.print()
 		}
+	}
+	if *page != "" {
+		return write(*page, b, all)
 	}
 	if *asJSON {
 		return json.NewEncoder(os.Stdout).Encode(all)
@@ -118,10 +126,10 @@ func launch(b *bench) (result, error) {
 		return result{}, err
 	}
 	sides, err := b.alternate(
-		plan{"kgate run --network off -- true", b.dir, []string{b.kgate, "run", "--network", "off", "--", "true"}, ""},
-		plan{"the bwrap line of explain", b.bare, argv, ""},
-		plan{"true", b.dir, []string{"true"}, ""},
-		plan{"an empty Go program", b.dir, []string{b.empty}, ""},
+		plan{name: "kgate run --network off -- true", dir: b.dir, argv: []string{b.kgate, "run", "--network", "off", "--", "true"}},
+		plan{name: "the bwrap line of explain", dir: b.bare, argv: argv},
+		plan{name: "true", dir: b.dir, argv: []string{"true"}},
+		plan{name: "an empty Go program", dir: b.dir, argv: []string{b.empty}},
 	)
 	if err != nil {
 		return result{}, err
