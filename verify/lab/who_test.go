@@ -10,7 +10,7 @@ import (
 // TestWho holds the names of addresses against the zone that gives them.
 func TestWho(t *testing.T) {
 	zone := NewZone()
-	for text, name := range who {
+	for text, name := range who() {
 		a := netip.MustParseAddr(text)
 		if Who(a) != name {
 			t.Errorf("%s is written as %s", text, a)

@@ -23,14 +23,14 @@ import (
 // person, so that a page can be handed on.
 func Machine(kgate string) []Fact {
 	facts := []Fact{{"system", system()}, {"who", who(os.Geteuid())}, {"kgate", build()}, {"kgate's file", digest(kgate)}}
-	for _, tool := range tools {
+	if runtime.GOOS != "linux" {
+		return facts
+	}
+	for _, tool := range []string{"bwrap", "slirp4netns", "iptables", "nsenter"} { // what a box is made with
 		facts = append(facts, Fact{tool, version(tool)})
 	}
 	return facts
 }
-
-// tools are the programs that a box is made with.
-var tools = map[string][]string{"linux": {"bwrap", "slirp4netns", "iptables", "nsenter"}}[runtime.GOOS]
 
 func system() string {
 	var u unix.Utsname

@@ -38,19 +38,26 @@ type look struct {
 	word  string
 }
 
-var (
-	resultLook = map[verify.Result]look{
-		verify.Pass: {"pass", "proven"}, verify.Fail: {"fail", "failed"}, verify.Skip: {"skip", "not proven"},
+func resultLook(r verify.Result) look {
+	switch r {
+	case verify.Pass:
+		return look{"pass", "proven"}
+	case verify.Fail:
+		return look{"fail", "failed"}
 	}
-	verdictLook = map[verify.Verdict]look{
-		verify.Proven: {"pass", "Proven"}, verify.Failed: {"fail", "Failed"}, verify.Unproven: {"skip", "Not proven"},
+	return look{"skip", "not proven"}
+}
+
+// verdictLook is how a verdict is shown, and what it means.
+func verdictLook(v verify.Verdict) (l look, meaning string) {
+	switch v {
+	case verify.Proven:
+		return look{"pass", "Proven"}, "Everything that kgate doctor calls READY here was shown by scenarios on this machine."
+	case verify.Failed:
+		return look{"fail", "Failed"}, "At least one scenario saw something that kgate says cannot happen. It comes first below."
 	}
-	verdictText = map[verify.Verdict]string{
-		verify.Proven:   "Everything that kgate doctor calls READY here was shown by scenarios on this machine.",
-		verify.Failed:   "At least one scenario saw something that kgate says cannot happen. It comes first below.",
-		verify.Unproven: "Nothing failed, but something that kgate doctor calls READY, or that was asked for, was not shown.",
-	}
-)
+	return look{"skip", "Not proven"}, "Nothing failed, but something that kgate doctor calls READY, or that was asked for, was not shown."
+}
 
 // hash is a source of a Content-Security-Policy that allows one text alone.
 func hash(text string) markup {
@@ -61,7 +68,7 @@ func hash(text string) markup {
 // Write writes the page.
 func Write(w io.Writer, r *verify.Report, c Context) error {
 	p := newPage(w)
-	l := verdictLook[r.Verdict]
+	l, meaning := verdictLook(r.Verdict)
 	p.raw(`<!doctype html>
 <html lang="en">
 <head>
@@ -74,7 +81,7 @@ func Write(w io.Writer, r *verify.Report, c Context) error {
 <title>kgate verify: `)
 	p.text(strings.ToLower(l.word))
 	p.raw("</title>\n<style>", markup(style), "</style>\n</head>\n<body class=\"", l.class, "\">\n", `<a class="skip-link" href="#main">To the findings</a>`, "\n")
-	p.head(r, c, l)
+	p.head(r, c, l, meaning)
 	p.raw("<main id=\"main\" tabindex=\"-1\">\n")
 	p.open(r, c)
 	p.claims(r)
@@ -94,17 +101,16 @@ func tally(r *verify.Report) map[verify.Result]int {
 	return n
 }
 
-func (p *page) head(r *verify.Report, c Context, l look) {
+func (p *page) head(r *verify.Report, c Context, l look, about string) {
 	n := tally(r)
 	p.raw("<header class=\"verdict\">\n<p class=\"soft\">kgate verify</p>\n")
 	p.element("<h1>", l.word, "</h1>\n")
-	about := verdictText[r.Verdict]
 	if c.Part && r.Verdict == verify.Proven {
 		about = "Each scenario that was asked for passed on this machine. The others were not run."
 	}
 	p.element("<p>", about, "</p>\n<ul class=\"counts\">\n")
 	for _, result := range []verify.Result{verify.Pass, verify.Fail, verify.Skip} {
-		l := resultLook[result]
+		l := resultLook(result)
 		class := l.class
 		if n[result] == 0 {
 			class = "none"
@@ -144,7 +150,7 @@ func (p *page) open(r *verify.Report, c Context) {
 	for _, result := range []verify.Result{verify.Fail, verify.Skip} {
 		for _, o := range r.Scenarios {
 			if o.Result == result {
-				item(resultLook[result], o.Name, o.Reason, true)
+				item(resultLook(result), o.Name, o.Reason, true)
 			}
 		}
 	}

@@ -23,7 +23,7 @@ func (p *page) scenarios(r *verify.Report) {
 	p.textf("%d", len(r.Scenarios))
 	p.raw("</button>\n")
 	for _, result := range []verify.Result{verify.Pass, verify.Fail, verify.Skip} {
-		l := resultLook[result]
+		l := resultLook(result)
 		p.raw(`<button type="button" data-show="`, l.class, `" aria-pressed="false">`)
 		p.textf("%s %d", l.word, n[result])
 		p.raw("</button>\n")
@@ -42,7 +42,7 @@ func (p *page) scenarios(r *verify.Report) {
 }
 
 func (p *page) scenario(o *verify.Outcome) {
-	l := resultLook[o.Result]
+	l := resultLook(o.Result)
 	p.raw(`<details class="scenario `, l.class, `" data-result="`, l.class, `" id="s-`)
 	p.text(o.Name)
 	p.raw(`"`)

@@ -3,7 +3,6 @@ package report
 import (
 	"bufio"
 	"fmt"
-	"html"
 	"io"
 	"strconv"
 	"strings"
@@ -27,7 +26,7 @@ func (p *page) raw(parts ...markup) {
 }
 
 // text writes what may hold anything, as text or as an attribute's value.
-func (p *page) text(s string) { p.w.WriteString(html.EscapeString(visible(s))) }
+func (p *page) text(s string) { p.w.WriteString(escape(visible(s))) }
 
 // textf is text with a format.
 func (p *page) textf(format string, args ...any) { p.text(fmt.Sprintf(format, args...)) }
@@ -37,6 +36,30 @@ func (p *page) element(open markup, s string, end markup) {
 	p.raw(open)
 	p.text(s)
 	p.raw(end)
+}
+
+// escape writes what HTML has a meaning for, in text or within quotes, as
+// references to characters. (Package html does the same, and is work at the start
+// of every kgate, report or not.)
+func escape(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		switch s[i] {
+		case '&':
+			b.WriteString("&amp;")
+		case '<':
+			b.WriteString("&lt;")
+		case '>':
+			b.WriteString("&gt;")
+		case '"':
+			b.WriteString("&#34;")
+		case '\'':
+			b.WriteString("&#39;")
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String()
 }
 
 // visible shows each byte that has no shape of its own, or changes that of its

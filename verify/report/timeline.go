@@ -138,8 +138,13 @@ func (f *flow) amount() string {
 	return s
 }
 
-// links says in words where a capture was.
-var links = map[string]string{"box": "left the box", "outer": "left the machine"}
+// where says in words where a capture was.
+func where(link string) string {
+	if link == "box" {
+		return "left the box"
+	}
+	return "left the machine"
+}
 
 func (p *page) timeline(t *verify.Trace) {
 	all := rows(t)
@@ -220,7 +225,7 @@ func (p *page) left(r *row) {
 				p.element("<li class=\"soft\">", count(len(r.flows)-i, "more conversation", "more conversations"), "</li>")
 				break
 			}
-			p.element(`<li><span class="link">`, links[f.link], "</span> ")
+			p.element(`<li><span class="link">`, where(f.link), "</span> ")
 			p.text(f.ends())
 			p.element(` <span class="many">`, f.amount(), "</span></li>")
 		}
