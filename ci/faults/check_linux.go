@@ -156,12 +156,14 @@ func (s *site) judge(t trial, r outcome, launches int, add func(kind, format str
 	own := strings.HasPrefix(said, "kgate:") || strings.Contains(said, "\nkgate:")
 	killed := r.Struck && t.strike.Signal == unix.SIGKILL
 	switch {
-	case r.Status < 0 || killed && t.strike.Role == "kgate":
+	case r.Status < 0 || killed && t.strike.Role == "kgate" || t.strike.End == unix.SIGKILL:
 		// It did not end, or could not speak.
 	case !ran && r.Status == 0:
 		add(kindSilent, "status 0, and the command did not run: %q", said)
-	case !ran && killed && r.Status == 137 && (t.strike.Role == "command" || r.Call == "execve" && t.strike.Role == "bwrap++"):
-		// To whoever asked it is the command that was killed.
+	case !ran && killed && r.Status == 137 && (t.strike.Role == "command" || t.strike.Role == "bwrap+" || r.Call == "execve" && t.strike.Role == "bwrap++"):
+		// To whoever asked it is the command that was killed: so says bwrap.
+	case !ran && r.Struck && t.strike.Term > 0 && r.Status > 128:
+		// Whoever asked has ended it.
 	case !ran && !own && said == "":
 		add(kindSilent, "status %d without a message, and the command did not run", r.Status)
 	case ran && own && r.Status == 125:

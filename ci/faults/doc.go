@@ -12,7 +12,8 @@
 //     program traces the launch (ptrace(2)) from outside the box, so that a
 //     point is a system call and not a moment.
 //   - stop: the same with SIGSTOP, and SIGCONT after a while or never; never
-//     is followed by a SIGTERM to kgate, which must end the launch.
+//     is followed by a SIGTERM to kgate, which must end the launch, or by a
+//     SIGKILL where what is stopped would have to act on the SIGTERM itself.
 //   - full: the file system of ~/.kgate or of the project has no room, or no
 //     room for one more file, at each size from nothing to enough.
 //   - readonly: the log, its directory or the project cannot be written.

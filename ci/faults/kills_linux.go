@@ -43,9 +43,9 @@ func (m *machine) kills(points int) ([]trial, error) {
 					s := strike{Role: role, Step: step, Signal: unix.SIGSTOP, Thaw: 700 * time.Millisecond}
 					free, kind := whenStruck, "stop"
 					if i%2 == 1 {
-						s.Thaw, s.Term, free, kind = 0, 500*time.Millisecond, never, "freeze"
-						if strings.HasPrefix(role, "kgate") {
-							continue // it cannot act on the SIGTERM
+						s.Thaw, s.Term, s.End, free, kind = 0, 500*time.Millisecond, unix.SIGTERM, never, "freeze"
+						if role == "command" || role == "bwrap++" || strings.HasPrefix(role, "kgate") {
+							s.End = unix.SIGKILL // a SIGTERM waits for a stopped process to go on
 						}
 					}
 					all = append(all, trial{name: fmt.Sprintf("%s %s %s %d", kind, mode, role, step), mode: mode, strike: s, free: free})

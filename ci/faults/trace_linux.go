@@ -27,7 +27,8 @@ type strike struct {
 	Step   int            // at which of its system calls, from 1; 0: none
 	Signal syscall.Signal // what it gets
 	Thaw   time.Duration  // when it gets SIGCONT after that; 0: never
-	Term   time.Duration  // when the launcher gets SIGTERM after that; 0: never
+	Term   time.Duration  // when the launcher gets End after that; 0: never
+	End    syscall.Signal
 }
 
 // order is a launch to trace.
@@ -224,7 +225,7 @@ func (t *tracer) count(tid int, role string, nr uint64) {
 		time.AfterFunc(s.Thaw, func() { unix.Kill(pid, unix.SIGCONT) })
 	}
 	if s.Term > 0 {
-		time.AfterFunc(s.Term, func() { unix.Kill(t.root, unix.SIGTERM) })
+		time.AfterFunc(s.Term, func() { unix.Kill(t.root, s.End) })
 	}
 	os.WriteFile(t.order.Report+".struck", nil, 0o600)
 	t.step = unix.PTRACE_CONT // what comes now is nobody's count

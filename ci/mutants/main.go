@@ -20,6 +20,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -50,20 +51,15 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	var chosen []mutant
-	for _, m := range table() {
-		if pattern.MatchString(m.name) {
-			chosen = append(chosen, m)
-		}
+	chosen, err := all(pattern)
+	if err != nil {
+		return err
 	}
 	if *list {
 		for _, m := range chosen {
 			fmt.Printf("%-28s %s\n", m.name, strings.Join(m.scenarios, " "))
 		}
 		return nil
-	}
-	if os.Geteuid() != 0 {
-		return errors.New("some parts matter to root alone: run it as root")
 	}
 	if *sample > 0 && *sample < len(chosen) {
 		rand.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
@@ -75,19 +71,22 @@ func run() error {
 	}
 	defer os.RemoveAll(dir)
 	r := runner{dir: dir, control: map[string]error{}}
-	for _, program := range []string{"cmd/kgate", "backends/bubblewrap"} {
-		if err := goTool("test", "-tags", "mutant", "-c", "-o", filepath.Join(dir, filepath.Base(program)+".test"), "./"+program); err != nil {
+	if slices.ContainsFunc(chosen, mutant.boxed) {
+		if os.Geteuid() != 0 {
+			return errors.New("some parts matter to root alone: run it as root")
+		}
+		if err := r.build(); err != nil {
 			return err
 		}
 	}
-	if *sample == 0 {
+	if *sample == 0 && *only == "" {
 		if err := known(dir); err != nil {
 			return err
 		}
 	}
 	killed, survived := 0, []string{}
 	for _, m := range chosen {
-		by, err := r.try(m)
+		by, err := r.killer(m)
 		if err != nil {
 			return err
 		}
@@ -99,9 +98,67 @@ func run() error {
 		killed++
 		fmt.Printf("killed    %-28s %s\n", m.name, by)
 	}
-	fmt.Printf("%d of %d killed\n", killed, len(chosen))
+	fmt.Printf("%d of %d killed%s\n", killed, len(chosen), r.kinds(chosen, survived))
 	if len(survived) > 0 {
 		return fmt.Errorf("survived: %s", strings.Join(survived, " "))
+	}
+	return nil
+}
+
+// all is every mutant whose name matches.
+func all(pattern *regexp.Regexp) ([]mutant, error) {
+	every := table()
+	found, err := edits()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range found {
+		every = append(every, mutant{e.name, e.tests, &e})
+	}
+	return slices.DeleteFunc(every, func(m mutant) bool { return !pattern.MatchString(m.name) }), nil
+}
+
+// killer returns what fails for a mutant, "" if nothing does.
+func (r *runner) killer(m mutant) (string, error) {
+	if m.edit != nil {
+		return r.tryEdit(*m.edit)
+	}
+	return r.try(m, r)
+}
+
+// kinds says how many of each kind were killed.
+func (*runner) kinds(tried []mutant, survived []string) string {
+	count := map[string][2]int{}
+	for _, m := range tried {
+		kind, _, ok := strings.Cut(m.name, ":")
+		if m.edit == nil || !ok {
+			kind = "box and filter"
+		}
+		c := count[kind]
+		c[1]++
+		if !slices.Contains(survived, m.name) {
+			c[0]++
+		}
+		count[kind] = c
+	}
+	text := ""
+	for _, kind := range slices.Sorted(maps.Keys(count)) {
+		text += fmt.Sprintf("; %s: %d of %d", kind, count[kind][0], count[kind][1])
+	}
+	return text
+}
+
+// boxed says whether it takes a box to show that the mutant fails.
+func (m mutant) boxed() bool {
+	return !strings.HasPrefix(m.name, "check:") && !strings.HasPrefix(m.name, "profile:")
+}
+
+// build builds the test programs without a change of the source.
+func (r *runner) build() error {
+	for _, program := range []string{"cmd/kgate", "backends/bubblewrap"} {
+		if err := goTool("test", "-tags", "mutant", "-c", "-o", filepath.Join(r.dir, filepath.Base(program)+".test"), "./"+program); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -110,11 +167,12 @@ func run() error {
 type runner struct {
 	dir     string           // where the test programs are
 	control map[string]error // what each scenario does without a mutant
+	edited  string           // the mutant of the source that is built
 }
 
 // try returns the scenario that fails without the mutant's part, with the user
-// that it failed for.
-func (r *runner) try(m mutant) (string, error) {
+// that it failed for. The programs of with are the mutant's.
+func (r *runner) try(m mutant, with *runner) (string, error) {
 	for _, name := range m.scenarios {
 		for _, user := range []string{"TestScriptsAsUser", "TestScripts"} {
 			if _, ok := r.control[user+name]; !ok {
@@ -127,7 +185,7 @@ func (r *runner) try(m mutant) (string, error) {
 			if err := r.control[user+name]; err != nil {
 				return "", err
 			}
-			if _, err := r.scenario(user, name, m.name); err != nil {
+			if _, err := with.scenario(user, name, m.name); err != nil {
 				return name + map[string]string{"TestScripts": " as root", "TestScriptsAsUser": ""}[user], nil
 			}
 		}

@@ -14,6 +14,7 @@ import (
 type mutant struct {
 	name      string
 	scenarios []string
+	edit      *edit // nil: the build leaves the part out by its name
 }
 
 func (m mutant) covers(name string) bool {
@@ -32,17 +33,17 @@ func table() []mutant {
 	var all []mutant
 	for line := range strings.Lines(box) {
 		if f := strings.Fields(line); len(f) > 0 {
-			all = append(all, mutant{f[0], f[1:]})
+			all = append(all, mutant{f[0], f[1:], nil})
 		}
 	}
 	for _, name := range waysOut {
-		all = append(all, mutant{"absent:*/" + name, []string{"box-ways-out-each"}})
+		all = append(all, mutant{"absent:*/" + name, []string{"box-ways-out-each"}, nil})
 	}
 	// The rules that this kernel shows the want of. The others refuse what a
 	// command without capabilities is refused here anyway; that each does what it
 	// says is evaluated in the tests of package seccomp.
 	for _, name := range []string{"families", "netlink", "io-uring", "tiocsti", "tioclinux", "keys", "ptrace", "seize", "others", "new-user", "clone3", "setns"} {
-		all = append(all, mutant{"seccomp:" + name, []string{"box-calls"}})
+		all = append(all, mutant{"seccomp:" + name, []string{"box-calls"}, nil})
 	}
 	host := policy.Host{Addr: netip.MustParseAddr("203.0.113.20"), Port: 80}
 	for _, r := range hostfilter.Rules(hostfilter.Config{IPv6: true, Hosts: []policy.Host{host}}) {
@@ -58,9 +59,9 @@ func table() []mutant {
 		if strings.HasPrefix(name, "listed:") {
 			name = "listed:*" + name[strings.LastIndex(name, "/"):]
 		}
-		all = append(all, mutant{name, strings.Fields(s)})
+		all = append(all, mutant{name, strings.Fields(s), nil})
 	}
-	return append(all, mutant{"slirp-loopback", []string{"host-loopback-closed"}}, mutant{"slirp-ipv6", []string{"net-ipv6"}})
+	return append(all, mutant{"slirp-loopback", []string{"host-loopback-closed"}, nil}, mutant{"slirp-ipv6", []string{"net-ipv6"}, nil})
 }
 
 // box is bubblewrap's part of the table.

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// edit is a mutant of the source: one place of one file is another, in a build
+// that reads the changed file in place of the tree's (go help build, -overlay).
+type edit struct {
+	name string
+	file string // below the root of the tree
+	text []byte // of the whole file, changed
+	// tests name what is to fail, the likeliest first: "PACKAGE PATTERN" for tests
+	// of Go, or a scenario.
+	tests []string
+}
+
+// step is a line of the source that a launch needs, with what is to be in its
+// place.
+type step struct {
+	name, file string
+	old, new   string
+	tests      []string
+}
+
+// edit makes the mutant of a step. It is an error when the source does not hold
+// the old text once: the table is to follow the code.
+func (s step) edit() (edit, error) {
+	text, err := os.ReadFile(s.file)
+	if err != nil {
+		return edit{}, err
+	}
+	if n := bytes.Count(text, []byte(s.old)); n != 1 {
+		return edit{}, fmt.Errorf("mutant %s: %s holds %q %d times, not once", s.name, s.file, s.old, n)
+	}
+	return edit{"step:" + s.name, s.file, bytes.Replace(text, []byte(s.old), []byte(s.new), 1), s.tests}, nil
+}
+
+// checks finds the checks of a package: each condition whose branch ends by
+// returning an error that it makes, or the error of a check that it has just
+// called. In the mutant the condition never holds. What passes on an error from
+// further up is no check.
+func checks(dir string, tests ...string) ([]edit, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	var all []edit
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, "_darwin.go") || strings.HasSuffix(file, "_other.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		set := token.NewFileSet()
+		tree, err := parser.ParseFile(set, file, text, 0)
+		if err != nil {
+			return nil, err
+		}
+		seen := map[string]int{}
+		for _, decl := range tree.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Body == nil {
+				continue
+			}
+			for _, cond := range conditions(f) {
+				from, to := set.Position(cond.Pos()).Offset, set.Position(cond.End()).Offset
+				name := fmt.Sprintf("check:%s.%s:%s", filepath.Base(dir), f.Name.Name, strings.Join(strings.Fields(string(text[from:to])), ""))
+				if seen[name]++; seen[name] > 1 {
+					name += fmt.Sprintf("#%d", seen[name])
+				}
+				// The condition stays, so that what it uses is used.
+				changed := slices.Concat(text[:from], []byte("(("), text[from:to], []byte(") && false)"), text[to:])
+				all = append(all, edit{name, file, changed, tests})
+			}
+		}
+	}
+	return all, nil
+}
+
+// conditions are those of a function's checks.
+func conditions(f *ast.FuncDecl) []ast.Expr {
+	var all []ast.Expr
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch s := n.(type) {
+		case *ast.IfStmt:
+			c, ok := s.Cond.(*ast.BinaryExpr)
+			passesOn := ok && c.Op == token.NEQ && fmt.Sprint(c.X) == "err" && fmt.Sprint(c.Y) == "nil"
+			if passesOn && s.Init != nil && returnsErr(s.Body.List) || !passesOn && makesErr(s.Body.List) {
+				all = append(all, s.Cond)
+			}
+		case *ast.SwitchStmt:
+			for _, stmt := range s.Body.List {
+				if c := stmt.(*ast.CaseClause); s.Tag == nil && makesErr(c.Body) {
+					all = append(all, c.List...)
+				}
+			}
+		}
+		return true
+	})
+	return all
+}
+
+// last is the last value that a list of statements ends by returning.
+func last(list []ast.Stmt) ast.Expr {
+	if len(list) == 0 {
+		return nil
+	}
+	r, ok := list[len(list)-1].(*ast.ReturnStmt)
+	if !ok || len(r.Results) == 0 {
+		return nil
+	}
+	return r.Results[len(r.Results)-1]
+}
+
+func returnsErr(list []ast.Stmt) bool {
+	id, ok := last(list).(*ast.Ident)
+	return ok && id.Name == "err"
+}
+
+func makesErr(list []ast.Stmt) bool {
+	switch e := last(list).(type) {
+	case *ast.CallExpr:
+		switch f := e.Fun.(type) {
+		case *ast.SelectorExpr:
+			return makers[f.Sel.Name]
+		case *ast.Ident:
+			return makers[f.Name]
+		}
+	case *ast.UnaryExpr: // &RefusedError{…}
+		return e.Op == token.AND
+	}
+	return false
+}
+
+// makers are the functions that make an error.
+var makers = map[string]bool{"Errorf": true, "New": true, "at": true, "bad": true, "wider": true, "unknown": true, "refuse": true, "undecided": true, "explain": true}
+
+// overlay writes the changed file and the list that go build reads, and returns
+// the latter's name.
+func (e edit) overlay(dir string) (string, error) {
+	changed, list := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(changed, e.text, 0o600); err != nil {
+		return "", err
+	}
+	full, err := filepath.Abs(e.file)
+	if err != nil {
+		return "", err
+	}
+	text, _ := json.Marshal(map[string]any{"Replace": map[string]string{full: changed}})
+	return list, os.WriteFile(list, text, 0o600)
+}

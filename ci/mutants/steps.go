@@ -1,0 +1,61 @@
+package main
+
+// steps are what a launch does beside the words that it gives to other programs:
+// in which order, what it waits for, what it does not hand on and what it cleans
+// up.
+var steps = []step{
+	// The record.
+	{"record-or-nothing", "launcher/launch.go", `l.record(audit.Launch, ""); err != nil {`, `l.record(audit.Launch, ""); err != nil && false {`,
+		[]string{"log-unwritable"}},
+	{"record-launches", "launcher/launch.go", `if err := l.record(audit.Launch, ""); err != nil {`, `if err := error(nil); err != nil {`,
+		[]string{"audit-launch"}},
+	{"record-first", "launcher/launch.go", "if err := l.record(audit.Launch, \"\"); err != nil {\n\t\treturn 0, within(err, r.Env)\n\t}", `defer l.record(audit.Launch, "")`,
+		[]string{"log-unwritable"}},
+	{"record-refusals", "launcher/launch.go", `if recorded(err) {`, `if recorded(err) && false {`, []string{"audit-launch"}},
+	{"record-failures", "launcher/launch.go", "// The launch line is already written; this one says that it came to nothing.\n\t\treturn 0, errors.Join(err, l.record(audit.Block, err.Error()))",
+		`return 0, err`, []string{"no-address-aborts", "run-status"}},
+	{"record-masked", "launcher/launch.go", `o.Mask = l.Masks.String`, `o.Mask = nil`, []string{"audit-launch"}},
+	{"record-synced", "launcher/audit/audit.go", `if err := dataSync(s.log); err != nil {`, `if err := error(nil); err != nil {`, []string{"./launcher/audit TestFailedSync"}},
+	{"record-locked", "launcher/audit/store.go", `lock(f, syscall.LOCK_EX); err != nil {`, `error(nil); err != nil {`, []string{"./launcher/audit TestManyAtOnce|TestLockHeld"}},
+
+	// Before there is a box.
+	{"inspect", "launcher/launch.go", "Env:      env,\n\t}); err != nil {", "Env:      env,\n\t}); err != nil && false {", []string{"curl-blocked"}},
+	{"environment", "launcher/launch.go", `env, dropped := p.Environment(r.Env)`, `env, dropped := r.Env, []policy.Dropped(nil)`, []string{"env-dropped"}},
+	{"find-programs", "launcher/policy/load.go", `p.Programs = locate(p.DenyExec, p.programDirs(o.Env))`, `_ = locate(p.DenyExec, p.programDirs(o.Env))`, []string{"exec-denied"}},
+	{"hide-own", "backends/bubblewrap/bubblewrap.go", "\tw.hideManaged()\n", "", []string{"audit-launch"}},
+
+	// What comes back.
+	{"mask", "launcher/relay.go", `s.wrote(s.mask.Write(buf[:n]))`, `s.wrote(s.to.Write(buf[:n]))`, []string{"mask-output"}},
+	{"mask-end", "launcher/relay.go", "\ts.wrote(0, s.mask.Close())\n", "", []string{"mask-output", "run-streams"}},
+
+	// The box's processes.
+	{"close-on-exec", "backends/bubblewrap/start_linux.go", "\tcloseOnExec()\n", "\t_ = closeOnExec\n", []string{"./backends/bubblewrap TestDescriptors"}},
+	{"own-session", "backends/bubblewrap/start_linux.go", `Setsid: true, Pdeathsig`, `Pdeathsig`, []string{"run-signals"}},
+	{"release-held", "backends/bubblewrap/hold_linux.go", `files = append(files, release)`, `_ = release`, []string{"faults ^kill.restricted.begin.kgate.[0-9]+$"}},
+	{"filter-first", "backends/bubblewrap/run_linux.go", "if failed == nil {\n", "if failed == nil || true {\n", []string{"no-address-aborts"}},
+	{"filter-at-all", "backends/bubblewrap/run_linux.go", `filter, failed = p.attach(b, plan, o.Tools, pid)`, `_ = pid`, []string{"host-allowed"}},
+	{"bwrap-gone", "backends/bubblewrap/run_linux.go", "syscall.Kill(-p.bwrap, syscall.SIGKILL)\n\treturn true", "return true", []string{"./backends/bubblewrap TestBwrapKilled"}},
+	{"whole-box-gone", "backends/bubblewrap/run_linux.go", "\tp.waitInit()\n", "", []string{"run-signals", "./backends/bubblewrap TestLaunchesShare|TestSignal", "shell-ends"}},
+	{"arguments-at-once", "backends/bubblewrap/start_linux.go", `room(args, len(words)); err != nil {`, `error(nil); err != nil {`, []string{"./backends/bubblewrap TestArgumentsAreWrittenAtOnce"}},
+
+	// What must not stay.
+	{"janitor-ends-bwrap", "backends/bubblewrap/hold_linux.go", `[ -z "$box" ] || kill -KILL "-$box" 2>/dev/null`, `:`, []string{"./backends/bubblewrap TestKilledAtAnyMoment$"}},
+	{"janitor-waits", "backends/bubblewrap/hold_linux.go", "read -r _ <&3\n", "", []string{"./backends/bubblewrap TestKilledAtAnyMoment$", "faults ^kill.off.begin.kgate.[0-9]+$"}},
+	{"janitor-removes", "backends/bubblewrap/hold_linux.go", `while [ $# -gt 2 ]; do`, `while false; do`, []string{"./backends/bubblewrap TestKilledAtAnyMoment$"}},
+	{"janitor-locks", "backends/bubblewrap/hold_linux.go", `if cd -- "$3" && flock -n -x "$1"; then`, `if cd -- "$3"; then`, []string{"./backends/bubblewrap TestLaunchesShare|TestOddNames|TestManyLaunches"}},
+	{"on-record-first", "backends/bubblewrap/hold_linux.go", `if len(lines) > 0 {`, `if len(lines) > 0 && false {`, []string{"./backends/bubblewrap TestKilledAtAnyMoment$"}},
+	{"launches-share", "backends/bubblewrap/hold_linux.go", `unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)`, `error(nil)`, []string{"./backends/bubblewrap TestLaunchesShare"}},
+	{"others-left", "backends/bubblewrap/hold_linux.go", "\tsweepOthers(run)\n\tin :=", "\tin :=", []string{"./backends/bubblewrap TestLeftBehindByAll"}},
+
+	// The filter's processes.
+	{"filter-tied", "backends/hostfilter/child_linux.go", `Pdeathsig: syscall.SIGKILL, Setpgid: true`, `Setpgid: true`, []string{"./backends/hostfilter TestKilledAtAnyMoment", "faults ^kill.restricted.begin.kgate.[0-9]+$"}},
+	{"gate-tied", "backends/hostfilter/gate_linux.go", "\tunix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)\n", "", []string{"./backends/hostfilter TestKilledAtAnyMoment", "faults ^kill.restricted.begin.kgate.[0-9]+$"}},
+	{"gate-in-place", "backends/hostfilter/gate_linux.go", `g.orders.place(); err != nil {`, `g.orders.place(); err != nil && false {`, []string{"./backends/hostfilter TestNoFilterNoCommand"}},
+	{"gate-proven", "backends/hostfilter/gate_linux.go", `proven <- g.prove()`, `proven <- nil`, []string{"./backends/hostfilter TestNoFilterNoCommand"}},
+	{"device-ready", "backends/hostfilter/attach_linux.go", `n, _ := ready.Read(b[:]); n != 1 {`, `n, _ := ready.Read(b[:]); n != 1 && false {`, []string{"./backends/hostfilter TestNoFilterNoCommand"}},
+	{"gate-ready", "backends/hostfilter/attach_linux.go", "\t<-f.gate.gone\n\tsettle(&Fault{RowEnter, f.gate.fault(\"before the filter was complete\"), \"\"})", "\t<-f.gate.gone\n\tsettle(nil)",
+		[]string{"./backends/hostfilter TestNoFilterNoCommand|TestKilledAtAnyMoment"}},
+	{"rules-before-device", "backends/hostfilter/gate_linux.go", "\tfilters, err := g.restore()\n\tif err != nil {\n\t\treturn err\n\t}\n", "\tfilters, err := g.restore()\n\t_ = err\n",
+		[]string{"./backends/hostfilter TestNoFilterNoCommand"}},
+	{"loopback-of-the-machine", "backends/hostfilter/gate_linux.go", `g.names = newNames(g.config, g.orders.Own, `, `g.names = newNames(g.config, nil, `, []string{"lan-closed", "host-loopback-closed", "./backends/hostfilter TestScenes"}},
+}
