@@ -123,9 +123,6 @@ func checkText(name string, data []byte) error {
 		return &FileError{File: name, Line: line, What: what, Mend: mend}
 	}
 	utf := "save it as UTF-8 without a byte order mark"
-	if bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) || bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		return bad(1, "starts with a byte order mark", utf)
-	}
 	line := 1
 	indent := true // only blanks so far on this line
 	for i := 0; i < len(data); {

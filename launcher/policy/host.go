@@ -16,9 +16,6 @@ import (
 // one label. The error says what to write instead.
 func parseHost(s string) (Host, error) {
 	var h Host
-	if s == "" {
-		return h, errors.New("an empty host name")
-	}
 	if strings.Contains(s, "://") || strings.ContainsAny(s, "/@?#") {
 		return h, hostShapeError(s)
 	}
