@@ -35,6 +35,9 @@ func commands() map[string]command {
 	for name, cmd := range labCommands() {
 		cmds[name] = cmd
 	}
+	for name, cmd := range attackCommands() {
+		cmds[name] = cmd
+	}
 	return cmds
 }
 

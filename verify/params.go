@@ -31,6 +31,9 @@ type Options struct {
 
 	// Evidence, if not nil, gets each line of evidence as it is found.
 	Evidence func(script, line string)
+
+	// Attacks, if not nil, gets what became of the attacks of a script that tallies them.
+	Attacks func(script string, a Attacks)
 }
 
 // Params returns testscript's parameters for running kgate's scripts: the clean
@@ -60,6 +63,8 @@ type script struct {
 	before tree
 	except []string
 	roots  []string
+
+	tally *tally // of attacks, if there were any
 
 	lab  *lab.Lab
 	labs int      // how many there have been

@@ -39,6 +39,7 @@ type Outcome struct {
 	Reason   string   `json:"reason"` // why it was skipped or failed; "" when it passed
 	Evidence []string `json:"evidence"`
 	Seconds  float64  `json:"seconds"`
+	Attacks  *Attacks `json:"attacks,omitempty"` // if it is of the escape suite and passed
 
 	Log   string `json:"-"`
 	Trace *Trace `json:"-"` // nil unless Config.Trace
@@ -61,6 +62,7 @@ type Report struct {
 	Scenarios []Outcome `json:"scenarios"`
 	Rows      []Row     `json:"rows"`
 	Seconds   float64   `json:"seconds"`
+	Attacks   *Attacks  `json:"attacks,omitempty"` // of all scenarios together
 }
 
 // Row is one row of doctor with what the scenarios showed of it.
@@ -155,6 +157,7 @@ func Run(c Config) (*Report, error) {
 		return nil, err
 	}
 	report.Scenarios = c.all(scenarios, dir)
+	report.Attacks = sum(report.Scenarios)
 	report.judge(rows, len(c.Only) > 0)
 	report.Seconds = time.Since(from).Seconds()
 	return report, nil
@@ -209,6 +212,7 @@ func (c *Config) one(s Scenario, file string) Outcome {
 	p := Params(Options{
 		Files: []string{file}, Kgate: c.Kgate, Must: c.Must, Pcap: c.Pcap, Trace: o.Trace,
 		Evidence: func(_, line string) { o.Evidence = append(o.Evidence, line) },
+		Attacks:  func(_ string, a Attacks) { o.Attacks = &a },
 	})
 	p.Deadline = from.Add(patience)
 	r := runScript(p)

@@ -109,7 +109,7 @@ func machine(more map[string]string) *fakeHost {
 	h := &fakeHost{path: []string{"/usr/bin"}, files: map[string]string{
 		"/usr/bin/bwrap": "x", "/usr/lib/libc.so": "x", "/bin": "-> usr/bin", "/lib": "-> usr/lib",
 		"/etc/passwd": "x", "/etc/shadow": "x", "/etc/ssl/private/key": "x", "/etc/ssh/ssh_host_ed25519_key": "x", "/etc/ssh/ssh_host_ed25519_key.pub": "x",
-		"/etc/resolv.conf": "nameserver 192.0.2.1\n", "/proc/sys/kernel/core_pattern": "x", "/proc/sysrq-trigger": "x",
+		"/etc/resolv.conf": "nameserver 192.0.2.1\n", "/proc/sys/kernel/core_pattern": "x", "/proc/sysrq-trigger": "x", "/proc/keys": "x",
 		"/var/run": "-> /run", "/run": "dir",
 		"/home/u/src/p/.git/HEAD": "x", "/home/u/src/p/.git/config": "[core]\n", "/home/u/src/p/.git/hooks/pre-commit": "x",
 	}}
@@ -166,7 +166,7 @@ func TestPlanInOrder(t *testing.T) {
 	plan := planOf(t, machine(nil), person())
 	order(t, plan, "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try", "--unshare-net",
 		"--die-with-parent", "--cap-drop ALL", "--ro-bind /usr /usr", "--symlink usr/bin /bin", "--ro-bind /etc /etc",
-		"--proc /proc", "--ro-bind /proc/sys /proc/sys", "--ro-bind /proc/sysrq-trigger /proc/sysrq-trigger", "--dev /dev",
+		"--proc /proc", "--ro-bind /proc/sys /proc/sys", "--ro-bind /proc/sysrq-trigger /proc/sysrq-trigger", "--ro-bind /dev/null /proc/keys", "--dev /dev",
 		"--perms 1777 --tmpfs /tmp", "--tmpfs /run", "--symlink /run /var/run", "--perms 0700 --tmpfs /home/u",
 		"--bind /home/u/src/p /home/u/src/p", "--perms 0700 --dir /tmp/mine", "--ro-bind /dev/null /etc/shadow", "--bind /home/u/src/p/.git /home/u/src/p/.git",
 		"--ro-bind /home/u/src/p/.git/config /home/u/src/p/.git/config", "--perms 0555 --tmpfs /home/u/src/p/.vscode",

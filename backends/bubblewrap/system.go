@@ -54,6 +54,15 @@ var procReadOnly = []struct {
 	{"dynamic_debug", false},
 }
 
+// procHidden are the files of /proc that tell of more than the box: the person's
+// keys in the kernel belong to a user and not to a namespace (keyrings(7)), and
+// the machine's memory, page by page, is shown to uid 0 even without capabilities.
+var procHidden = []struct{ path, why string }{
+	{"/proc/keys", "tells of the person's keys in the kernel"}, {"/proc/key-users", "tells of the person's keys in the kernel"},
+	{"/proc/kpagecount", "tells of the machine's memory"}, {"/proc/kpageflags", "tells of the machine's memory"},
+	{"/proc/kpagecgroup", "tells of the machine's memory"},
+}
+
 // system lays out what is not the person's: programs, libraries, settings,
 // /proc, /dev and the trees that start empty.
 func (w *planner) system() {
@@ -81,6 +90,11 @@ func (w *planner) system() {
 			continue
 		}
 		w.add("ro:"+path, "root in the box could change the host through it", built("system"), "--ro-bind", path, path)
+	}
+	for _, p := range procHidden {
+		if info, err := w.h.Lstat(p.path); err == nil && w.h.Readable(p.path, info) {
+			w.add("mask:"+p.path, p.why, built("system"), "--ro-bind", "/dev/null", p.path)
+		}
 	}
 	w.add("dev", "null, zero, full, random, tty and terminals of the box's own", built("system"), "--dev", "/dev")
 	w.tree("/dev", special)

@@ -208,6 +208,9 @@ func (p *verifyPrinter) summary(r *verify.Report) {
 			fmt.Fprintf(p.out, "%-10s %s: not proven by %s\n", row.Status, row.Row, strings.Join(row.By, ", "))
 		}
 	}
+	if r.Attacks != nil {
+		fmt.Fprintf(p.out, "\n%s\n", r.Attacks)
+	}
 	fmt.Fprintf(p.out, "\n%s: %d proven, %d failed, %d not proven, in %.1f seconds\n", r.Verdict,
 		count[verify.Pass], count[verify.Fail], count[verify.Skip], r.Seconds)
 	for _, o := range r.Scenarios {

@@ -90,6 +90,21 @@
 //	shows TEXT...
 //	    Adds a line of evidence, which kgate verify prints.
 //
+// # Attacks
+//
+// Scripts whose names begin with escape- attack, and keep count. What attacks
+// prints a line for each, "through NAME" or "held NAME: WHY", as kgate-probe does
+// with "attack [NAME:]KIND[=ARG]..."; "kgate-probe own CMD..." runs CMD with every
+// capability over namespaces of its own, in which all files are read-only.
+// Nothing that attacks may harm a machine on which it gets through.
+//
+//	control [NAME...]    these worked without the box; with no name: those that the
+//	                     last command printed as through
+//	held [NAME...]       these got nothing; with no name: all that it printed, none through
+//	limit [NAME...]      these get through, as docs/threat-model.md says
+//	nocontrol WHY NAME...  these need not work without the box on every machine
+//	tally                fails if an attack has no control, and prints the counts
+//
 // # The lab
 //
 // On Linux, "lab up" makes a machine and an internet out of namespaces, as the

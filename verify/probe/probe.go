@@ -34,6 +34,7 @@ const (
 	Answered = 0
 	Refused  = 1 // or nothing came in time
 	Usage    = 2
+	notReady = 3 // an attack could not be made at all; a crash of Go's is 2
 )
 
 const usage = `usage: kgate-probe [-t D] tcp HOST PORT [TEXT]
@@ -49,6 +50,9 @@ const usage = `usage: kgate-probe [-t D] tcp HOST PORT [TEXT]
        kgate-probe listen PATH
        kgate-probe [-t D] unix PATH
        kgate-probe exec PROGRAM [ARG...]
+       kgate-probe attack [NAME:]ATTACK[=ARG]...
+       kgate-probe own PROGRAM [ARG...]
+       kgate-probe key NAME
 `
 
 // Main runs the client if argv is for it.
@@ -81,6 +85,9 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, errUsage):
 		fmt.Fprint(stderr, usage)
 		return Usage
+	case errors.Is(err, errUnready):
+		fmt.Fprintf(stderr, "kgate-probe: %v\n", err)
+		return notReady
 	case err != nil:
 		fmt.Fprintf(stderr, "kgate-probe: %v (after %v)\n", err, time.Since(from).Round(time.Millisecond))
 		return Refused
@@ -112,6 +119,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return local(ctx, args[0], out)
 	case kind == "call" && len(args) > 0:
 		return calls(args, out)
+	case kind == "attack" && len(args) > 0:
+		return attacks(ctx, args, out)
+	case kind == "attack-alone" && len(args) == 1:
+		return alone(ctx, args[0])
+	case kind == "own":
+		return own(args)
+	case kind == "own-inner" && len(args) > 0:
+		return ownInner(args)
+	case kind == "still":
+		return still()
+	case kind == "key" && len(args) == 1:
+		return plant(args[0])
 	case kind == "exec":
 		return execute(args)
 	case kind == "http" && len(args) == 1:

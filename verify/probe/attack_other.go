@@ -1,0 +1,15 @@
+//go:build !linux
+
+package probe
+
+import "errors"
+
+var attackTable = map[string]attack{}
+
+func own([]string) error { return errors.New("there are no namespaces on this system") }
+
+func plant(string) error { return errors.New("there are no kernel keyrings on this system") }
+
+func ownInner([]string) error { return errUsage }
+
+func still() error { return errUsage }
