@@ -214,3 +214,35 @@ func eventually(t testing.TB, what string, f func() bool) {
 	}
 	t.Fatalf("not within 20 s: %s", what)
 }
+
+// A signal ends the launch also when bwrap is stopped and cannot tell of the
+// command's end.
+func TestSignalWhileBwrapIsStopped(t *testing.T) {
+	for _, who := range []string{"bwrap", "its first process in the box"} {
+		s := newSite(t)
+		l, err := s.start(s.plan("sleep", "60"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := l.proc.(*box)
+		eventually(t, "the command runs", p.running)
+		pid := p.bwrap
+		if who != "bwrap" {
+			pid = p.init
+		}
+		syscall.Kill(pid, syscall.SIGSTOP)
+		l.proc.Signal(syscall.SIGTERM)
+		ended := make(chan result, 1)
+		go func() { ended <- l.wait() }()
+		select {
+		case r := <-ended:
+			if r.status != 143 || r.err != nil {
+				t.Errorf("%s is stopped: %v", who, r)
+			}
+		case <-time.After(4 * burial):
+			t.Errorf("%s is stopped, and the launch does not end", who)
+			l.proc.Kill()
+			<-ended
+		}
+	}
+}

@@ -373,8 +373,20 @@ func TestBwrapKilledAtAnyMoment(t *testing.T) {
 		if !errors.As(r.err, &ended) || ended.ExitStatus() != 137 {
 			t.Errorf("after %d quarters of a millisecond: %v, want the end of bwrap", i, r)
 		}
+		if pid := l.proc.(*box).init; pid != 0 && len(alive([]string{started(pid)})) > 0 {
+			t.Errorf("after %d quarters of a millisecond: Wait has returned, and the box's first process is there", i)
+		}
 		if after := snapshot(t, s.project); after != before {
 			t.Errorf("left behind:\n%s", after)
 		}
 	}
+}
+
+// started names a process as descendants does; "" when it is gone.
+func started(pid int) string {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d %s", pid, strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))[19])
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -253,6 +254,34 @@ func (p *box) running() bool {
 	return err == nil && string(name) != "bwrap\n"
 }
 
+// burial is how long the box may be there when its command is not.
+const burial = 3 * time.Second
+
+// oversee ends the box when the command has died and bwrap, stopped by somebody
+// or stuck, does not tell: whoever sent a signal waits for an end.
+func (p *box) oversee(pid int) {
+	tick := time.NewTicker(burial / 10)
+	defer tick.Stop()
+	for dead := 0; dead < 10; {
+		select {
+		case <-p.done:
+			return
+		case <-tick.C:
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		_, after, _ := strings.Cut(string(stat), ") ")
+		if dead++; err == nil && !strings.HasPrefix(after, "Z") {
+			dead = 0
+		}
+	}
+	p.mu.Lock()
+	if p.ended == 0 {
+		p.ended = p.sent
+	}
+	p.mu.Unlock()
+	p.end()
+}
+
 // Signal delivers to the command's own process.
 func (p *box) Signal(sig os.Signal) error {
 	s, ok := sig.(syscall.Signal)
@@ -267,8 +296,12 @@ func (p *box) Signal(sig os.Signal) error {
 	}
 	if pid := p.child(); pid != 0 {
 		p.mu.Lock()
+		first := p.sent == 0
 		p.sent = s
 		p.mu.Unlock()
+		if first {
+			go p.oversee(pid)
+		}
 		return syscall.Kill(pid, s)
 	}
 	switch s {

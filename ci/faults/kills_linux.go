@@ -38,6 +38,11 @@ func (m *machine) kills(points int) ([]trial, error) {
 				if end == atOnce {
 					continue
 				}
+				if lasting[role] {
+					// It is stopped when kgate is killed, and so cannot end by itself.
+					all = append(all, trial{name: fmt.Sprintf("freeze %s %s %d", mode, role, n-n/50), mode: mode, free: never,
+						strike: strike{Role: role, Step: n - n/50, Signal: unix.SIGSTOP, Term: 500 * time.Millisecond, End: unix.SIGKILL}})
+				}
 				// A stop costs the time of the stop.
 				for i, step := range spread(n, max(1, points/4)) {
 					s := strike{Role: role, Step: step, Signal: unix.SIGSTOP, Thaw: 700 * time.Millisecond}
@@ -58,6 +63,9 @@ func (m *machine) kills(points int) ([]trial, error) {
 }
 
 var endings = map[ending]string{never: "begin", atOnce: "whole"}
+
+// lasting are the processes that live as long as a launch.
+var lasting = map[string]bool{"bwrap": true, "bwrap+": true, "bwrap++": true, "command": true, "slirp4netns": true, "hostfilter-gate": true}
 
 // box says whether the command must end when this role does.
 func box(role string) bool {
