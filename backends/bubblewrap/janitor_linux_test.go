@@ -133,3 +133,37 @@ func TestJanitorHoldsTheRelease(t *testing.T) {
 		t.Error(fmt.Errorf("nor does it come when the janitor ends: %w", err))
 	}
 }
+
+// Wait returns when the whole box is gone, and not when bwrap is: a process with
+// much memory, which takes its time to go, and without the box's streams.
+func TestWaitIsForTheWholeBox(t *testing.T) {
+	for range 3 {
+		wholeBox(t)
+	}
+}
+
+func wholeBox(t *testing.T) {
+	t.Helper()
+	s := newSite(t)
+	l, err := s.start(s.plan("sh", "-c", "tail /dev/zero >/dev/null 2>&1 & echo $! >pid; exec sleep 60"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := l.proc.(*box)
+	eventually(t, "the command runs", p.running)
+	large := 0
+	eventually(t, "a process has 200 MiB", func() bool {
+		all, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.child(), p.child()))
+		fmt.Sscan(string(all), &large)
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", large))
+		var size, resident int
+		fmt.Sscan(string(text), &size, &resident)
+		return resident > 200<<20/os.Getpagesize()
+	})
+	below := []string{started(large), started(p.init)}
+	syscall.Kill(p.bwrap, syscall.SIGKILL)
+	l.wait()
+	if left := alive(below); len(left) > 0 {
+		t.Errorf("Wait has returned, and there is still %q", left)
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -31,10 +30,9 @@ type gate struct {
 }
 
 // Gate is the main function of the gate process. Attach starts it, entered into
-// the namespaces; it returns an exit status.
+// the namespaces, to die with kgate: entering a namespace of one's own leaves the
+// death signal as it is. It returns an exit status.
 func Gate() int {
-	// The death signal belongs to the thread that asked for it.
-	runtime.LockOSThread()
 	for fd := fdOrders; fd <= fdSelf; fd++ {
 		unix.CloseOnExec(fd)
 	}
@@ -46,8 +44,6 @@ func Gate() int {
 	unix.Close(fdUser)
 	unix.Close(fdNet)
 	unix.Close(fdSelf)
-	// Entering a user namespace has cleared the one that Attach had set.
-	unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 	g := &gate{events: make(chan event, 256)}
 	flushed := make(chan struct{})
 	go g.report(out, flushed)
