@@ -57,7 +57,7 @@ func TestNfpmConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"name: kgate", "version: 1.2.3", "depends:", "dst: /usr/bin/kgate\n", "mtime: \"2026-12-01T00:00:00Z\"", "postinstall: ci/apparmor/installed"} {
+	for _, want := range []string{"name: kgate", "version: 1.2.3", "depends:", "dst: /usr/bin/kgate\n", "mtime: \"2026-12-01T00:00:00Z\"", "postinstall: bin/share/installed"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
