@@ -18,7 +18,7 @@
           pname = "kgate";
           version = "0-unstable-${self.lastModifiedDate or "19700101000000"}";
           src = self;
-          vendorHash = "sha256-13mV0c6eKsuPAc6UUr6QVwS8vMd9qGcVJ91yN6dX27w=";
+          vendorHash = "sha256-lubtVEye+MlgW6ws2YfyxeIRB97ELYSZohrBM2/IfCU=";
           subPackages = [ "cmd/kgate" ];
           env.CGO_ENABLED = 0;
           ldflags = [ "-s" "-w" ];
