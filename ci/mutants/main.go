@@ -10,6 +10,13 @@
 // scenario fails for has survived, and the exit status is 1. It is 1 too when
 // kgate has a part that the table does not know.
 //
+// Other mutants are made in the source: each check of the policy, of command
+// lines and of the log ("check:", its condition never holds), and the steps of a
+// launch ("step:", see steps). They are built with an overlay and are killed by
+// tests of Go, by scenarios, or by ci/faults. The checks need no root. The lines of
+// the profile for macOS have their mutants in the tests of backends/seatbelt
+// (TestEveryLineIsNeeded, TestEveryWordIsNeeded), some eight thousand in seconds.
+//
 // Run it as root: some parts matter to root alone, and scenarios run as root and
 // as an ordinary user. The whole takes an hour or more.
 package main

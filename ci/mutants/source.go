@@ -56,7 +56,7 @@ func checks(dir string, tests ...string) ([]edit, error) {
 	}
 	var all []edit
 	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, "_darwin.go") || strings.HasSuffix(file, "_other.go") {
+		if beside[filepath.Base(file)] || strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, "_darwin.go") || strings.HasSuffix(file, "_other.go") {
 			continue
 		}
 		text, err := os.ReadFile(file)
@@ -80,6 +80,9 @@ func checks(dir string, tests ...string) ([]edit, error) {
 				if seen[name]++; seen[name] > 1 {
 					name += fmt.Sprintf("#%d", seen[name])
 				}
+				if race[name] {
+					continue
+				}
 				// The condition stays, so that what it uses is used.
 				changed := slices.Concat(text[:from], []byte("(("), text[from:to], []byte(") && false)"), text[to:])
 				all = append(all, edit{name, file, changed, tests})
@@ -88,6 +91,13 @@ func checks(dir string, tests ...string) ([]edit, error) {
 	}
 	return all, nil
 }
+
+// beside are files that no launch uses: those of kgate init and kgate network.
+var beside = map[string]bool{"create.go": true, "network.go": true, "offer.go": true}
+
+// race are checks that hold against a change between two calls of the same
+// function, which no test can make at that moment.
+var race = map[string]bool{"check:policy.readFile:err!=nil||!info.Mode().IsRegular()": true}
 
 // conditions are those of a function's checks.
 func conditions(f *ast.FuncDecl) []ast.Expr {
