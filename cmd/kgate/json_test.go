@@ -15,6 +15,7 @@ import (
 
 	"github.com/kgate-dev/kgate/backends"
 	"github.com/kgate-dev/kgate/launcher/audit"
+	"github.com/kgate-dev/kgate/verify"
 )
 
 // jsonPage reads docs/json.md: the fields and types of each command's document.
@@ -159,7 +160,10 @@ func verifySample(t *testing.T) string {
 	var out, progress bytes.Buffer
 	p := &verifyPrinter{out: &out, progress: &progress, quiet: true}
 	var silent *statusError
-	if err := finishVerify(p, verifyReport(), true, ""); !errors.As(err, &silent) {
+	r := verifyReport()
+	r.Attacks = &verify.Attacks{Tried: 3, Held: 2, Controls: 3, Limits: 1}
+	r.Scenarios[0].Attacks = r.Attacks
+	if err := finishVerify(p, r, true, ""); !errors.As(err, &silent) {
 		t.Fatal(err)
 	}
 	return out.String()
