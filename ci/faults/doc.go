@@ -34,5 +34,5 @@
 // fails, or when one of those does not.
 //
 // It runs as the present user, root or not, or as root for -user. -sample tries
-// N points taken at random; -list prints the points that there are.
+// N points taken at random, and half as many of those launchers; -list prints the points that there are.
 package main

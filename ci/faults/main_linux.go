@@ -130,7 +130,7 @@ func (o orders) drive() error {
 	defer l.Close()
 	m := &machine{lab: l, root: o.Root, self: filepath.Join(o.Root, "faults"), kgate: o.Kgate, verbose: o.Verbose}
 	if !o.List {
-		shown, err := m.controls()
+		shown, err := m.controls(o.Sample / 2)
 		if err != nil {
 			return err
 		}
