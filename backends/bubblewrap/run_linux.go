@@ -93,6 +93,8 @@ func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, bor
 	switch {
 	case failed != nil:
 		p.err = failed
+	case p.buried:
+		p.exit = backends.Exit{Signal: p.ended}
 	case p.code != nil:
 		p.exit = backends.Exit{Code: *p.code}
 	case p.ended != 0:
@@ -278,6 +280,8 @@ func (p *box) oversee(pid int) {
 	if p.ended == 0 {
 		p.ended = p.sent
 	}
+	// What bwrap says from here on is of its box's end, not of the command's.
+	p.buried = p.code == nil
 	p.mu.Unlock()
 	p.end()
 }
