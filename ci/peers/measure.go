@@ -120,6 +120,9 @@ func (b *bench) missing(p peer) string {
 	}
 	if status, said := b.outside(at, p.box(at, []string{absolute("true")})); status != 0 {
 		fmt.Fprintf(os.Stderr, "%s: status %d: %s\n", p.name, status, said)
+		if status < 0 { // ended by its patience's end
+			return "no answer in time"
+		}
 		return "does not run here"
 	}
 	return ""
