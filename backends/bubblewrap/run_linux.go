@@ -277,6 +277,10 @@ func (p *box) oversee(pid int) {
 		}
 	}
 	p.mu.Lock()
+	if p.stopped {
+		p.mu.Unlock() // how it ended is being said
+		return
+	}
 	if p.ended == 0 {
 		p.ended = p.sent
 	}

@@ -135,7 +135,7 @@ func maskedPaths(b *bench) (*curve, string, error) {
 			return listed("network: off\nallow:\n  paths: ["+dir+"]\ndeny:\n  read:\n", n, dir+"/f%d")
 		})
 	}
-	return c, "; bwrap's own share grows with the square, see below", err
+	return c, "", err
 }
 
 // allowedPaths are a mount each too.
@@ -147,7 +147,7 @@ func allowedPaths(b *bench) (*curve, string, error) {
 			return listed("network: off\nallow:\n  paths:\n", n, dir+"/f%d")
 		})
 	}
-	return c, "; bwrap's own share grows with the square, see below", err
+	return c, "", err
 }
 
 func listed(head string, n int, format string) string {
