@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
 // control is a launcher with one defect, as a shell script in kgate's place,
-// and the check that must see it. Its arguments are kgate's; $REAL is kgate.
+// and the check that must see it. Its arguments are kgate's; $REAL is kgate. The
+// next launch, which nobody traces, has three.
 type control struct {
 	kind   string
 	script string
@@ -21,7 +23,7 @@ var controls = []control{
 	{kindUnfiltered, `while [ "$1" != -- ]; do shift; done; shift; exec "$@"`, "off"},
 	{kindUnfiltered, `while [ "$1" != -- ]; do shift; done; shift; exec "$@"`, "restricted"},
 	{kindRead, `while [ "$1" != -- ]; do shift; done; shift; exec "$@"`, "off"},
-	{kindLeft, `sleep 60 >/dev/null 2>&1 & "$REAL" "$@"`, "off"},
+	{kindLeft, `[ $# = 3 ] || sleep 60 >/dev/null 2>&1 & "$REAL" "$@"`, "off"},
 	{kindFiles, `mkdir -p .envrc; "$REAL" "$@"`, "off"},
 	{kindFiles, `"$REAL" "$@"; s=$?; mkdir -p ~/.kgate/run; echo >~/.kgate/run/record; exit $s`, "off"},
 	{kindFiles, `"$REAL" "$@"; s=$?; echo >$TMPDIR/kgate-file; exit $s`, "off"},
@@ -34,7 +36,7 @@ var controls = []control{
 	{kindNext, `[ ! -e ../was ] || exit 125; echo >../was; "$REAL" "$@"`, "off"},
 	{kindWorks, `echo kgate: not today >&2; exit 125`, "off"},
 	{kindWorks, `[ $# = 6 ] || exec "$REAL" "$@"; "$REAL" run --network off -- "$4" "$5" "$6"`, "restricted"},
-	{kindHang, `sleep 60; "$REAL" "$@"`, "off"},
+	{kindHang, `[ $# = 3 ] || sleep 60; "$REAL" "$@"`, "off"},
 	{kindMounts, `mount -t tmpfs none ../../tmp; "$REAL" "$@"`, "off"},
 }
 
@@ -70,7 +72,27 @@ func (m *machine) controls(n int) (int, error) {
 			return 0, fmt.Errorf("the check %q does not see what this launcher does, so that it is fine shows nothing: %s (seen: %v)", c.kind, c.script, found)
 		}
 		s.remove()
+		if err := m.empty(time.Second); err != nil {
+			return 0, fmt.Errorf("the control %s would be every later trial's fault: %w", c.script, err)
+		}
 		shown++
 	}
 	return shown, nil
+}
+
+// empty waits until the lab has no process of a launch any more: what the
+// tracer ended may take a moment to be gone.
+func (m *machine) empty(within time.Duration) error {
+	for end := time.Now().Add(within); ; time.Sleep(10 * time.Millisecond) {
+		ps, err := m.lab.Processes()
+		if err != nil {
+			return err
+		}
+		if ps = others(ps); len(ps) == 0 {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("left: %s", strings.Join(ps, ", "))
+		}
+	}
 }
