@@ -82,11 +82,16 @@ func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, bor
 	if release != nil {
 		release.Close()
 	}
-	if filter != nil {
-		filter.Close()
-	}
+	filtered := make(chan struct{})
+	go func() {
+		if filter != nil {
+			filter.Close() // it takes the kernel some milliseconds to remove the device
+		}
+		close(filtered)
+	}()
 	words := p.voice.finish(func() bool { return p.code != nil })
 	herr := p.held.release()
+	<-filtered
 	p.mu.Lock()
 	p.stopped = true
 	p.mu.Unlock()

@@ -83,7 +83,8 @@ func (c Config) looksUp() bool {
 // helperEnv is all of the environment that the helpers get.
 var helperEnv = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
 
-// attach starts both helpers at once and waits for both.
+// attach starts both helpers and waits for both. The gate comes first: it takes
+// longer to get ready.
 func (f *Filter) attach(ctx context.Context, c Config, o orders, ns *namespaces, pid int) error {
 	self, err := os.OpenFile("/proc/self/exe", unix.O_PATH, 0)
 	if err != nil {
@@ -104,13 +105,6 @@ func (f *Filter) attach(ctx context.Context, c Config, o orders, ns *namespaces,
 	}()
 	f.orders, f.exit = p.ordersOut, p.exitOut
 
-	slirp := exec.Command(c.Tools.Slirp, slirpArgs(c)...)
-	slirp.ExtraFiles = []*os.File{p.readyOut, p.exitIn, ns.user, ns.net}
-	slirp.Env = helperEnv
-	slirp.Dir = "/"
-	if f.slirp, err = start(RowSlirp, slirp); err != nil {
-		return err
-	}
 	if err := mapped(ctx, pid); err != nil {
 		return err
 	}
@@ -121,6 +115,13 @@ func (f *Filter) attach(ctx context.Context, c Config, o orders, ns *namespaces,
 	enter.Env = helperEnv
 	enter.Dir = "/"
 	if f.gate, err = start(RowEnter, enter); err != nil {
+		return err
+	}
+	slirp := exec.Command(c.Tools.Slirp, slirpArgs(c)...)
+	slirp.ExtraFiles = []*os.File{p.readyOut, p.exitIn, ns.user, ns.net}
+	slirp.Env = helperEnv
+	slirp.Dir = "/"
+	if f.slirp, err = start(RowSlirp, slirp); err != nil {
 		return err
 	}
 	p.closeOthers() // or their ends would never come
