@@ -102,6 +102,7 @@ absent:*/.git/config  box-ways-out-each
 absent:*/.git/hooks   box-ways-out-each
 project:*             run-status box-files
 allow:*               box-files
+mask:/proc/*          escape-kernel
 mask:*                box-files
 deny-read:*           box-files
 mask-exec:*           exec-denied
