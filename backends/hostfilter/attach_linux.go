@@ -108,9 +108,7 @@ func (f *Filter) attach(ctx context.Context, c Config, o orders, ns *namespaces,
 	if err := mapped(ctx, pid); err != nil {
 		return err
 	}
-	enter := exec.Command(c.Tools.Nsenter,
-		fmt.Sprintf("--user=/proc/self/fd/%d", fdUser), fmt.Sprintf("--net=/proc/self/fd/%d", fdNet),
-		"--preserve-credentials", "--", fmt.Sprintf("/proc/self/fd/%d", fdSelf), GateName)
+	enter := exec.Command(c.Tools.Nsenter, gateArgv(c.Tools)[1:]...)
 	enter.ExtraFiles = []*os.File{p.ordersIn, p.eventsOut, ns.user, ns.net, self}
 	enter.Env = helperEnv
 	enter.Dir = "/"

@@ -42,10 +42,6 @@ var (
 // Device is the name of the network device in the namespace.
 const Device = "tap0"
 
-// DefaultMTU is the device's MTU when Config.MTU is 0. It is the largest that
-// slirp4netns is commonly run with, and several times as fast as 1500.
-const DefaultMTU = 65520
-
 // mark is on the gate's own packets. Setting it takes a capability over the
 // network namespace, so the command cannot.
 const mark = 0x6b67
@@ -77,22 +73,22 @@ type Config struct {
 	Hosts    []policy.Host
 	IPv6     bool
 	Resolver Resolver  // see HostResolver
-	MTU      int       // 0: DefaultMTU
+	MTU      int       // of the device, in bytes; 0: policy.DefaultMTU
 	Tools    Tools     // see FindTools
 	Verbose  io.Writer // a line for each refusal; nil: none
 }
 
 func (c Config) mtu() int {
 	if c.MTU == 0 {
-		return DefaultMTU
+		return policy.DefaultMTU
 	}
 	return c.MTU
 }
 
 // check returns an error for what no filter can be made from.
 func (c Config) check() error {
-	if c.mtu() < 1280 || c.mtu() > 65521 {
-		return fmt.Errorf("mtu %d: slirp4netns takes 1280 to 65521", c.mtu())
+	if c.mtu() < policy.MinMTU || c.mtu() > policy.MaxMTU {
+		return fmt.Errorf("mtu %d: slirp4netns takes %d to %d", c.mtu(), policy.MinMTU, policy.MaxMTU)
 	}
 	for _, h := range c.Hosts {
 		a := h.Addr.Unmap()

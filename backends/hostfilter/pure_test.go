@@ -257,7 +257,8 @@ func TestSlirpArguments(t *testing.T) {
 		false: "slirp4netns --disable-host-loopback --mtu=65520 --ready-fd=3 --exit-fd=4 --userns-path=/proc/self/fd/5 --netns-type=path /proc/self/fd/6 tap0",
 		true:  "slirp4netns --disable-host-loopback --enable-ipv6 --mtu=65520 --ready-fd=3 --exit-fd=4 --userns-path=/proc/self/fd/5 --netns-type=path /proc/self/fd/6 tap0",
 	} {
-		if got := strings.Join(SlirpArgv(Config{IPv6: ipv6, Tools: Tools{Slirp: "slirp4netns"}}), " "); got != want {
+		helpers, _ := Describe(Config{IPv6: ipv6, Tools: Tools{Slirp: "slirp4netns"}}, policy.Origin{})
+		if got := strings.Join(helpers[1].Words, " "); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

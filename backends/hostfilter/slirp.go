@@ -31,9 +31,3 @@ func slirpArgs(c Config) []string {
 		"--netns-type=path",
 		"/proc/self/fd/"+strconv.Itoa(fdSlirpNet), Device)
 }
-
-// SlirpArgv is the command line of slirp4netns, for explain. The numbers are
-// descriptors that it inherits.
-func SlirpArgv(c Config) []string {
-	return append([]string{c.Tools.Slirp}, slirpArgs(c)...)
-}

@@ -128,7 +128,27 @@ func planText(plan *backends.Plan) string {
 			}
 		}
 	}
+	b.WriteString(filterText(plan))
 	b.WriteString(profileText(plan))
+	return b.String()
+}
+
+// filterText is what a host list adds to a plan: what runs beside the box, and
+// the packet filter.
+func filterText(plan *backends.Plan) string {
+	var b strings.Builder
+	for _, h := range plan.Helpers {
+		fmt.Fprintf(&b, "# beside the box: %s\n#   %s\n", oneLine(fmt.Sprintf("%s (%s)", h.Why, h.From)), oneLine(bubblewrap.Line(h.Words)))
+	}
+	for i, p := range plan.Packets {
+		if i == 0 || p.Family != plan.Packets[i-1].Family || p.Table != plan.Packets[i-1].Table {
+			fmt.Fprintf(&b, "# packet filter, IPv%d, table %s:\n", p.Family, p.Table)
+		}
+		fmt.Fprintf(&b, "#   %-72s  # %s\n", oneLine(p.Line), oneLine(fmt.Sprintf("%s (%s)", p.Why, p.From)))
+	}
+	if len(plan.Packets) > 0 {
+		b.WriteString("# Addresses that listed names have are added to it as long as they are valid.\n")
+	}
 	return b.String()
 }
 
@@ -169,6 +189,26 @@ type planFile struct {
 	Why     string `json:"why"`
 }
 
+type planPacket struct {
+	Family int    `json:"family"`
+	Table  string `json:"table"`
+	Line   string `json:"line"`
+	Why    string `json:"why"`
+	From   string `json:"from"`
+}
+
+func planParts(parts []backends.Part) []planPart {
+	out := []planPart{}
+	for _, p := range parts {
+		words := p.Words
+		if words == nil {
+			words = []string{}
+		}
+		out = append(out, planPart{p.Name, words, p.Why, p.From.String()})
+	}
+	return out
+}
+
 func printPlanJSON(w io.Writer, plan *backends.Plan, script string) error {
 	out := struct {
 		Version  int                `json:"version"`
@@ -179,13 +219,15 @@ func printPlanJSON(w io.Writer, plan *backends.Plan, script string) error {
 		Findings []backends.Finding `json:"findings"`
 		Parts    []planPart         `json:"parts"`
 		Files    []planFile         `json:"files"`
+		Helpers  []planPart         `json:"helpers"`         // with a host list
+		Packets  []planPacket       `json:"packets"`         // with a host list
 		Rules    []planRule         `json:"rules,omitempty"` // of a Seatbelt profile
 		Dir      string             `json:"dir"`
 		Command  []string           `json:"command"`
 		Script   string             `json:"script"`
 	}{
 		Version: jsonVersion, Backend: plan.Backend, Network: plan.Network.Value, From: plan.Network.From.String(),
-		Hosts: []string{}, Findings: plan.Findings, Parts: []planPart{}, Files: []planFile{},
+		Hosts: []string{}, Findings: plan.Findings, Parts: planParts(plan.Parts), Files: []planFile{}, Helpers: planParts(plan.Helpers), Packets: []planPacket{},
 		Rules: planRules(plan),
 		Dir:   plan.Command.Dir, Command: plan.Command.Argv, Script: script,
 	}
@@ -194,12 +236,8 @@ func printPlanJSON(w io.Writer, plan *backends.Plan, script string) error {
 			out.Hosts = append(out.Hosts, hostText(h))
 		}
 	}
-	for _, p := range plan.Parts {
-		words := p.Words
-		if words == nil {
-			words = []string{}
-		}
-		out.Parts = append(out.Parts, planPart{p.Name, words, p.Why, p.From.String()})
+	for _, p := range plan.Packets {
+		out.Packets = append(out.Packets, planPacket{p.Family, p.Table, p.Line, p.Why, p.From.String()})
 	}
 	for _, f := range plan.Files {
 		out.Files = append(out.Files, planFile{f.Name, fmt.Sprintf("%04o", f.Mode.Perm()), f.Content, f.Why})

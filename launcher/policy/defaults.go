@@ -102,6 +102,15 @@ var defaultEnvDrop = []string{
 	"LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "JOURNAL_STREAM",
 }
 
+// The MTU of a restricted network's device, in bytes. The default is the largest
+// that slirp4netns is commonly run with and the fastest (docs/performance.md); it
+// takes no larger one than MaxMTU, and IPv6 no smaller one than MinMTU.
+const (
+	DefaultMTU = 65520
+	MinMTU     = 1280
+	MaxMTU     = 65521
+)
+
 // defaults is the policy before any file: network restricted with no hosts,
 // which is off. Home must be absolute; Project and Dir are left to Load.
 func defaults(home string) *Policy {
@@ -110,6 +119,7 @@ func defaults(home string) *Policy {
 		Home:    home,
 		Network: Mode{Restricted, origin("network")},
 		IPv6:    Flag{false, origin("ipv6")},
+		MTU:     Number{DefaultMTU, origin("mtu")},
 		Nested:  Flag{false, origin("allow.nested")},
 	}
 	for _, s := range defaultAllowPaths {

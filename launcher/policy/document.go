@@ -15,6 +15,7 @@ import (
 type document struct {
 	network *Mode
 	ipv6    *Flag
+	mtu     *Number
 	nested  *Flag
 
 	hosts    []Host
@@ -172,6 +173,13 @@ func (r *reader) top(k, v *yaml.Node, key string) error {
 		}
 		r.doc.ipv6 = f
 		return err
+	case "mtu":
+		if r.kind == FromProject {
+			return r.wider(k, key)
+		}
+		n, err := r.number(v, key, MinMTU, MaxMTU)
+		r.doc.mtu = n
+		return err
 	case "allow":
 		return r.section(k, v, key, r.allow)
 	case "deny":
@@ -188,7 +196,7 @@ func (r *reader) top(k, v *yaml.Node, key string) error {
 		}
 		return r.section(k, v, key, r.log)
 	}
-	return r.unknown(k, key, "version, network, ipv6, allow, deny, drop, mask, env, log")
+	return r.unknown(k, key, "version, network, ipv6, mtu, allow, deny, drop, mask, env, log")
 }
 
 func (r *reader) section(k, v *yaml.Node, key string, each func(k, v *yaml.Node, key string) error) error {

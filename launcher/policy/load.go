@@ -83,6 +83,9 @@ func (p *Policy) applyUser(d *document) {
 	if d.ipv6 != nil {
 		p.IPv6 = *d.ipv6
 	}
+	if d.mtu != nil {
+		p.MTU = *d.mtu
+	}
 	if d.nested != nil {
 		p.Nested = *d.nested
 	}

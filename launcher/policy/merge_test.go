@@ -66,6 +66,8 @@ func TestMerge(t *testing.T) {
 		{"flag repeats", "network: open", "", Options{Network: "open"}, network, "open network"},
 		{"ipv6 narrowed", "ipv6: true", "ipv6: false", Options{}, func(w *world, p *Policy) string { return fmt.Sprint(p.IPv6.Value) }, "false"},
 		{"ipv6 stays", "ipv6: true", "version: 1", Options{}, func(w *world, p *Policy) string { return fmt.Sprint(p.IPv6.Value) }, "true"},
+		{"mtu", "mtu: 1500", "", Options{}, func(w *world, p *Policy) string { return fmt.Sprint(p.MTU.Value, p.MTU.From.Key) }, "1500mtu"},
+		{"mtu of itself", "", "version: 1", Options{}, func(w *world, p *Policy) string { return fmt.Sprint(p.MTU.Value, p.MTU.From.Kind == FromDefault) }, "65520 true"},
 		{"nested", "allow: {nested: true}", "", Options{}, func(w *world, p *Policy) string { return fmt.Sprint(p.Nested.Value) }, "true"},
 
 		{"hosts", `allow: {hosts: [b.test, a.test, B.test., "a.test:443"]}`, "", Options{}, hosts, "b.test a.test a.test:443"},

@@ -218,6 +218,11 @@ func (d *document) forgetLines() {
 			*f = &flag
 		}
 	}
+	if d.mtu != nil {
+		mtu := *d.mtu
+		mtu.From.Line = 0
+		d.mtu = &mtu
+	}
 	for _, list := range []*[]Host{&d.hosts, &d.dropHosts} {
 		*list = append([]Host(nil), *list...)
 		for i := range *list {

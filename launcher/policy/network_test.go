@@ -15,6 +15,7 @@ func TestSetNetworkChangesOnlyTheMode(t *testing.T) {
 			"version: 1\nnetwork: off   # why\nallow:\n    hosts: [ a.test,b.test ]\n"},
 		{"same is untouched", "network:   off\n", "off", "network:   off\n"},
 		{"double quotes", "network: \"open\" # x\n", "restricted", "network: \"restricted\" # x\n"},
+		{"a number below it", "version: 1\nmtu: 1500\n", "off", "version: 1\nnetwork: off\nmtu: 1500\n"},
 		{"single quotes", "network: 'open'\r\nipv6: true\r\n", "off", "network: 'off'\r\nipv6: true\r\n"},
 		{"value on the next line", "network:\n  open\n", "off", "network:\n  off\n"},
 		{"flow", "{version: 1, network: open}\n", "off", "{version: 1, network: off}\n"},

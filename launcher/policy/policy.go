@@ -66,6 +66,12 @@ type Flag struct {
 	From  Origin
 }
 
+// Number is a number with its origin.
+type Number struct {
+	Value int
+	From  Origin
+}
+
 // Host is one entry of the host list.
 type Host struct {
 	Name     string     // lower case, no trailing dot, "*." taken off; "" when Addr is set
@@ -122,7 +128,8 @@ type Policy struct {
 
 	Network  Mode
 	IPv6     Flag
-	Nested   Flag // allow.nested: the command may make user namespaces
+	MTU      Number // of a restricted network's device, in bytes
+	Nested   Flag   // allow.nested: the command may make user namespaces
 	Hosts    []Host
 	Paths    []Path
 	DenyRead []Path

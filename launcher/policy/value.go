@@ -64,6 +64,17 @@ func (r *reader) boolean(v *yaml.Node, key string) (*Flag, error) {
 	return nil, r.bad(v, key, "want true or false, found "+describe(v), "")
 }
 
+// number takes a whole number.
+func (r *reader) number(v *yaml.Node, key string, least, most int) (*Number, error) {
+	if v.Kind == yaml.ScalarNode && v.Tag == "!!int" {
+		var n int
+		if err := v.Decode(&n); err == nil && n >= least && n <= most {
+			return &Number{n, r.origin(v, key)}, nil
+		}
+	}
+	return nil, r.bad(v, key, fmt.Sprintf("want a number from %d to %d, found %s", least, most, describe(v)), "")
+}
+
 // maxEntries bounds each list, and with it the time that merging and looking
 // for programs takes, whatever a checkout brings along.
 const maxEntries = 16384

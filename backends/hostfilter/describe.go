@@ -1,0 +1,36 @@
+package hostfilter
+
+import (
+	"fmt"
+
+	"github.com/kgate-dev/kgate/backends"
+	"github.com/kgate-dev/kgate/launcher/policy"
+)
+
+// Describe returns what Attach will run beside the box, and the packet filter it
+// will install before any name is resolved, both in order. list is where the
+// policy asks for a host list.
+func Describe(c Config, list policy.Origin) ([]backends.Part, []backends.Packet) {
+	helpers := []backends.Part{
+		{Name: "gate", Words: gateArgv(c.Tools), From: list,
+			Why: "enters the box's namespaces, installs the packet filter and answers lookups of listed names"},
+		{Name: "slirp4netns", Words: append([]string{c.Tools.Slirp}, slirpArgs(c)...), From: list,
+			Why: "carries what the packet filter lets out of the box's one network device"},
+	}
+	var packets []backends.Packet
+	for _, r := range Rules(c) {
+		from := r.From
+		if from == (policy.Origin{}) {
+			from = policy.Origin{Kind: policy.FromDefault, Key: "host filter"}
+		}
+		packets = append(packets, backends.Packet{Family: r.Family, Table: r.Table, Line: r.Spec, Why: r.Why, From: from})
+	}
+	return helpers, packets
+}
+
+// gateArgv is the command line of the gate. The numbers are descriptors that it
+// inherits; the last is kgate's own executable.
+func gateArgv(t Tools) []string {
+	return []string{t.Nsenter, fmt.Sprintf("--user=/proc/self/fd/%d", fdUser), fmt.Sprintf("--net=/proc/self/fd/%d", fdNet),
+		"--preserve-credentials", "--", fmt.Sprintf("/proc/self/fd/%d", fdSelf), GateName}
+}
