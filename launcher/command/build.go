@@ -43,14 +43,15 @@ func (b *build) last() field {
 }
 
 func (b *build) close() {
-	if b.open && len(b.done) < maxFields {
-		b.done = append(b.done[:len(b.done):len(b.done)], b.last())
+	if b.open && len(b.done) <= maxFields {
+		b.done = few(append(b.done, b.last()))
 	}
 	*b = build{done: b.done}
 }
 
 // branch is a copy that can go on by itself.
 func (b build) branch() build {
+	b.done = b.done[:len(b.done):len(b.done)]
 	b.text = b.text[:len(b.text):len(b.text)]
 	b.pattern = b.pattern[:len(b.pattern):len(b.pattern)]
 	return b

@@ -65,6 +65,7 @@ const (
 	maxCalls    = 8         // functions that call functions
 	maxVariants = 32        // values a word may have
 	maxFields   = 256       // words that one word may become
+	maxMade     = 16 << 20  // bytes that all expansions may make
 	maxScript   = 256 << 10 // bytes of a script file that is read
 	maxGlobs    = 8         // directories listed for patterns
 	maxEntries  = 8192      // entries of such a directory
@@ -97,6 +98,7 @@ type inspector struct {
 	files int              // script files read
 	bytes int              // of shell text parsed
 	texts int              // shell texts parsed
+	made  int              // by expansions, in bytes
 
 	parsers map[syntax.LangVariant]*syntax.Parser
 	dirs    []string // where cd leads, beside the working directory

@@ -77,7 +77,16 @@ type input struct {
 	path  string // a file that is read instead
 }
 
+// texts is the words with a blank between them, or a hole where that would be
+// longer than any text that is looked at: a few words may stand for gigabytes.
 func texts(words []field) string {
+	size := len(words)
+	for _, w := range words {
+		size += len(w.text)
+	}
+	if size > maxText {
+		return hole
+	}
 	var b strings.Builder
 	for n, w := range words {
 		if n > 0 {

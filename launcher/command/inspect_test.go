@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -143,6 +144,7 @@ func TestMessage(t *testing.T) {
 func bombs() map[string]struct{ want, text string } {
 	type bomb = struct{ want, text string }
 	rep := strings.Repeat
+	long := "x=" + rep("a", 60_000) + "\n"
 	return map[string]bomb{
 		"commands": {"allow", rep("echo hello\n", 10_000)},
 		"other commands": {"undecided", func() string {
@@ -220,17 +222,33 @@ func bombs() map[string]struct{ want, text string } {
 		"perl":           {"", "perl -e '" + rep("q(", 50_000) + "'"},
 		"continuations":  {"", rep("a\\\n", 40_000)},
 		"sets":           {"", rep("set -- a b c; shift\n", 5000) + `"$@"`},
+
+		// A few bytes that stand for gigabytes.
+		"document of words": {"undecided", long + "sh <<END\n" + rep("$x", 20_000) + "\nEND"},
+		"echo of words":     {"undecided", long + "echo " + rep("$x ", 20_000) + "| sh"},
+		"printf of words":   {"undecided", long + "printf '" + rep("%s", 20_000) + "' " + rep("$x ", 5_000) + "| sh"},
+		"eval of words":     {"undecided", long + "eval " + rep("$x ", 20_000)},
+		"watch of words":    {"undecided", long + "watch " + rep("$x ", 20_000)},
+		"sums":              {"undecided", long + rep("y+=$x\n", 10_000) + "$y"},
+		"sums of arrays":    {"", "a=(" + rep("a ", 200) + ")\n" + rep("b+=(\"${a[@]}\")\n", 5_000) + "\"${b[@]}\""},
+		"places": {"undecided", "x=" + rep("%", 60_000) + "\n" +
+			"xargs -I % xargs -I _ xargs -I k xargs -I '$' xargs -I { xargs -I } xargs -I o xargs -I w env \"$x\""},
+		"unparsable": {"", "concurrently " + rep(`\" `, 40_000)},
 	}
 }
 
-func TestBoundedTime(t *testing.T) {
+// TestBounded holds the time and the memory of each to a bound.
+func TestBounded(t *testing.T) {
 	p := newPlace(t, "curl", "wget", "nc", "ssh")
 	all := bombs()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		b := all[name]
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		began := used()
 		err := Inspect([]string{"bash", "-c", b.text}, p.o)
 		took := used() - began
+		runtime.ReadMemStats(&after)
 		if got := verdict(err); b.want != "" && got != b.want {
 			t.Errorf("%s: got %s, want %s (%v)", name, got, b.want, err)
 		}
@@ -238,7 +256,14 @@ func TestBoundedTime(t *testing.T) {
 		if took > 500*time.Millisecond {
 			t.Errorf("%s: took %v", name, took)
 		}
-		t.Logf("%-16s %7.2f ms %6d KiB %s", name, float64(took.Microseconds())/1000, len(b.text)>>10, verdict(err))
+		made := (after.TotalAlloc - before.TotalAlloc) >> 20
+		if made > 256 {
+			t.Errorf("%s: took %d MiB of memory", name, made)
+		}
+		if err != nil && strings.Contains(err.Error(), holeName) {
+			t.Errorf("%s: the message is not plain: %v", name, err)
+		}
+		t.Logf("%-18s %7.2f ms %4d MiB for %3d KiB %s", name, float64(took.Microseconds())/1000, made, len(b.text)>>10, verdict(err))
 	}
 }
 

@@ -27,7 +27,7 @@ func interpreter(base string) (language, bool) {
 		return language{code: "rBRE", short: "dcfz", quote: "'\"`", ticks: true, hash: true}, true
 	case "lua", "luajit":
 		return language{code: "e", short: "l", quote: `'"`}, true
-	case "Rscript", "julia", "guile", "racket", "osascript", "groovy", "elixir", "raku", "pwsh", "crystal":
+	case "R", "Rscript", "julia", "guile", "racket", "osascript", "groovy", "elixir", "raku", "pwsh", "crystal":
 		return language{code: "eEc", long: "eval Command", quote: `'"`, hash: true}, true
 	case "erl", "emacs":
 		return language{long: "eval execute", quote: `"`}, true
@@ -61,9 +61,9 @@ func interpreterCommand(i *inspector, c setting, words []field) error {
 			}
 		}
 	}
-	// erl -eval, emacs --eval=…, R -e: one dash and a word
+	// erl -eval, emacs -eval: one dash and a word
 	for n, a := range args {
-		if (a.text == "-eval" || a.text == "-e") && !coded && n+1 < len(args) {
+		if a.text == "-eval" && !coded && n+1 < len(args) {
 			if err := i.code(c, l, args[n+1].text, nil); err != nil {
 				return err
 			}
@@ -201,9 +201,6 @@ func (i *inspector) code(c setting, l language, text string, args []field) error
 	if err := i.step(c); err != nil {
 		return passed(err)
 	}
-	if len(text) > maxText {
-		return i.undecided(c, "", "code longer than 1 MiB: put it into a file")
-	}
 	if len(text) > maxCode || !i.mentions(text, args) {
 		return nil
 	}
@@ -319,6 +316,8 @@ func starts(word, text string, l language) bool {
 		return strings.Contains(text, "subprocess") || strings.Contains(text, "pty") || l.needs == "" && l.code == "eEc"
 	case "execute": // Lua
 		return strings.Contains(text, "os.execute")
+	case "cmd": // Erlang
+		return strings.Contains(text, "os:cmd")
 	case "Command": // Deno
 		return l.needs != ""
 	case "script": // AppleScript: do shell script "…"

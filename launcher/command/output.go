@@ -62,8 +62,8 @@ func (w *walker) printedBy(s *syntax.Stmt, in input) input {
 		if len(c.Args) == 0 {
 			return input{given: true, known: true}
 		}
-		lines, over := w.lines(c.Args)
-		if over || len(lines) != 1 || len(lines[0]) == 0 || !lines[0][0].sure || len(c.Assigns) > 0 {
+		lines := w.lines(c.Args)
+		if len(lines) != 1 || len(lines[0]) == 0 || !lines[0][0].sure || len(c.Assigns) > 0 {
 			return dont
 		}
 		if w.c.scope.function(lines[0][0].text) != nil {
@@ -174,6 +174,9 @@ func formatted(args []field) input {
 	for round := 0; round == 0 || len(args) > 0; round++ {
 		before := len(args)
 		for n := 0; n < len(format); n++ {
+			if b.Len() > maxText {
+				return dont
+			}
 			switch {
 			case format[n] == '\\' && n+1 < len(format):
 				end := n + 2
@@ -201,7 +204,7 @@ func formatted(args []field) input {
 				return dont
 			}
 		}
-		if len(args) == before || b.Len() > maxText {
+		if len(args) == before {
 			break
 		}
 	}

@@ -150,8 +150,8 @@ func (w *walker) given(v *variable, owner *scope, vs [][]field) [][]field {
 		base.c.scope = owner
 	}
 	var whole []field // the array with all that is added to it, in text order
-	text := field{sure: true}
-	added := false
+	var sum []byte    // the same of a text
+	sure, added := true, false
 	for _, g := range v.given {
 		inner := base
 		if g.inFunc && !w.inFunction() {
@@ -177,16 +177,14 @@ func (w *walker) given(v *variable, owner *scope, vs [][]field) [][]field {
 				if e.Value == nil {
 					continue
 				}
-				switch es := inner.expand(e.Value); {
-				case len(list) > maxFields:
-				case len(es) == 1:
-					list = append(list, es[0]...)
-				default:
-					list = append(list, unknown)
+				if es := inner.expand(e.Value); len(es) == 1 {
+					list = few(append(list, es[0]...))
+				} else {
+					list = few(append(list, unknown))
 				}
 			}
 			if g.kind == addTo {
-				whole, added = append(whole, list...), true
+				whole, added = few(append(whole, list...)), true
 				continue
 			}
 			whole = append(whole[:0:0], list...)
@@ -197,10 +195,14 @@ func (w *walker) given(v *variable, owner *scope, vs [][]field) [][]field {
 					_, f.text, _ = strings.Cut(f.text, "=")
 				}
 				if g.kind == addTo {
-					text.text, text.sure, added = text.text+f.text, text.sure && f.sure, true
+					added = true
+					if len(sum)+len(f.text) > maxText {
+						sum, f = sum[:0], unknown
+					}
+					sum, sure = append(sum, f.text...), sure && f.sure
 					continue
 				}
-				text = f
+				sum, sure = append(sum[:0], f.text...), f.sure
 				vs = append(vs, []field{f})
 			}
 		}
@@ -209,10 +211,18 @@ func (w *walker) given(v *variable, owner *scope, vs [][]field) [][]field {
 		if len(whole) > 0 {
 			vs = append(vs, whole)
 		} else {
-			vs = append(vs, []field{text})
+			vs = append(vs, []field{{text: string(sum), sure: sure}})
 		}
 	}
 	return vs
+}
+
+// few is fields, at most maxFields of them and one hole for all that follow.
+func few(list []field) []field {
+	if len(list) > maxFields {
+		list = append(list[:maxFields:maxFields], unknown)
+	}
+	return list
 }
 
 func (w *walker) inFunction() bool { return w.c.scope.defer_ || w.calls > 0 }
@@ -241,11 +251,7 @@ func (w *walker) positional(name string) ([][]field, bool) {
 		return [][]field{{unknown}}, true
 	}
 	for _, set := range s.sets {
-		lines, over := inner.lines(set)
-		if over {
-			lines = [][]field{{unknown}}
-		}
-		alternatives = append(alternatives, lines...)
+		alternatives = append(alternatives, inner.lines(set)...)
 	}
 	if s.shifted {
 		for _, a := range alternatives[:len(alternatives):len(alternatives)] {

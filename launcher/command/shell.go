@@ -299,11 +299,7 @@ func (w *walker) call(c *syntax.CallExpr, in input) error {
 			return err
 		}
 	}
-	lines, over := w.lines(c.Args)
-	if over {
-		return w.i.undecided(ctx, "", fmt.Sprintf("the command %s has too many possible values", w.source(c)))
-	}
-	for _, words := range lines {
+	for _, words := range w.lines(c.Args) {
 		if err := w.start(ctx, words); err != nil {
 			return err
 		}
@@ -352,12 +348,4 @@ func (w *walker) follow(ctx setting, f *function, words []field) error {
 		}
 	}
 	return nil
-}
-
-func (w *walker) source(n syntax.Node) string {
-	var b strings.Builder
-	if syntax.NewPrinter(syntax.SingleLine(true)).Print(&b, n) != nil {
-		return "word"
-	}
-	return excerpt(b.String())
 }

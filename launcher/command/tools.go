@@ -236,10 +236,11 @@ func optionCommand(i *inspector, c setting, words []field) error {
 				}
 			}
 		case o.name == "-o" && (base == "ssh" || base == "scp" || base == "sftp"):
-			key, value, _ := strings.Cut(strings.Replace(o.arg.text, " ", "=", 1), "=")
+			// Blanks, or one "=" with or without them; see ssh_config(5).
+			key := o.arg.text[:max(0, strings.IndexAny(o.arg.text, " \t="))]
 			switch strings.ToLower(key) {
 			case "proxycommand", "localcommand", "knownhostscommand":
-				if err := run(field{text: value}); err != nil {
+				if err := run(field{text: strings.TrimLeft(o.arg.text[len(key):], " \t=")}); err != nil {
 					return err
 				}
 			}

@@ -2,6 +2,7 @@ package command
 
 import (
 	"strings"
+	"unsafe"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -54,16 +55,13 @@ func quotedWord(w *syntax.Word) bool {
 	return false
 }
 
-// lines are the possible command lines of words; over says that there were too
-// many to list.
-func (w *walker) lines(args []*syntax.Word) (lines [][]field, over bool) {
-	lines = [][]field{nil}
-	for n, arg := range args {
+// lines are the possible command lines of words, at most maxVariants: a word
+// that makes more of them counts as unknown.
+func (w *walker) lines(args []*syntax.Word) [][]field {
+	lines := [][]field{nil}
+	for _, arg := range args {
 		vs := w.expand(arg)
 		if len(lines)*len(vs) > maxVariants {
-			if n == 0 {
-				return nil, true
-			}
 			vs = [][]field{{unknown}}
 		}
 		if len(vs) == 1 {
@@ -80,7 +78,7 @@ func (w *walker) lines(args []*syntax.Word) (lines [][]field, over bool) {
 		}
 		lines = next
 	}
-	return lines, false
+	return lines
 }
 
 // expand is the lists of fields that a word may become.
@@ -89,7 +87,7 @@ func (w *walker) expand(word *syntax.Word) [][]field {
 		return [][]field{{known(name)}}
 	}
 	words, ok := braces(word)
-	if !ok {
+	if !ok || w.i.made > maxMade {
 		return [][]field{{unknown}}
 	}
 	all := [][]field{nil}
@@ -108,7 +106,18 @@ func (w *walker) expand(word *syntax.Word) [][]field {
 		}
 		all = next
 	}
+	for _, fields := range all {
+		w.i.makes(fields)
+	}
 	return all
+}
+
+// makes counts what an expansion has made, so that few bytes of text cannot be
+// made to stand for more than is looked at.
+func (i *inspector) makes(fields []field) {
+	for _, f := range fields {
+		i.made += int(unsafe.Sizeof(f)) + len(f.text) + len(f.pattern)
+	}
 }
 
 // values are the texts that a word may have where it is one field whatever it
@@ -117,10 +126,14 @@ func (w *walker) values(word *syntax.Word) []field {
 	if word == nil {
 		return []field{known("")}
 	}
+	if w.i.made > maxMade {
+		return []field{unknown}
+	}
 	var out []field
 	for _, s := range w.parts([]build{{}}, []syntax.WordPart{&syntax.DblQuoted{Parts: word.Parts}}, false) {
 		out = append(out, s.last())
 	}
+	w.i.makes(out)
 	return out
 }
 
@@ -136,6 +149,9 @@ func (w *walker) scalar(word *syntax.Word) field {
 func (w *walker) document(word *syntax.Word) string {
 	var b strings.Builder
 	for _, p := range word.Parts {
+		if b.Len() > maxText {
+			return hole
+		}
 		if lit, ok := p.(*syntax.Lit); ok {
 			b.WriteString(unescape(lit.Value, "$`\\\n"))
 			continue

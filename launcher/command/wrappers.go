@@ -303,8 +303,21 @@ func withHoles(words []field, placeholder string) []field {
 	out := make([]field, len(words))
 	for n, w := range words {
 		out[n] = w
-		if strings.Contains(w.text, placeholder) {
-			out[n] = field{text: strings.ReplaceAll(w.text, placeholder, hole)}
+		// What is a hole already stays one, whatever its name holds.
+		parts := strings.Split(w.text, hole)
+		found := 0
+		for _, part := range parts {
+			found += strings.Count(part, placeholder)
+		}
+		switch {
+		case found == 0:
+		case len(w.text)+found*len(hole) > maxText:
+			out[n] = unknown
+		default:
+			for p := range parts {
+				parts[p] = strings.ReplaceAll(parts[p], placeholder, hole)
+			}
+			out[n] = field{text: strings.Join(parts, hole)}
 		}
 	}
 	return out
