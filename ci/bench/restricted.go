@@ -35,7 +35,7 @@ type order struct {
 	Home         string
 	Rounds       int
 	Boxes        []string // bwrap's arguments without a filter
-	Soak         bool
+	Soak, Path   bool
 	Result       string
 }
 
@@ -97,8 +97,11 @@ func (o order) start(argv []string) error {
 	const there = "KGATE_BENCH_IN_LAB"
 	if os.Getenv(there) != "" {
 		carry := order.restricted
-		if o.Soak {
+		switch {
+		case o.Soak:
 			carry = order.soak
+		case o.Path:
+			carry = order.path
 		}
 		r, err := carry(o)
 		if err != nil {
