@@ -187,10 +187,13 @@ func (l *Log) append(e *Entry) ([]byte, error) {
 	return line, nil
 }
 
-// Test hooks: the two calls that a full or a broken disk makes fail.
+// Test hooks: the calls that a full or a broken disk makes fail, and the one
+// after which the name of the log is free.
 var (
 	write    = (*os.File).Write
 	dataSync = syncData
+	dirSync  = (*os.File).Sync
+	rename   = os.Rename
 )
 
 // write appends buf in one write and syncs it.

@@ -224,7 +224,11 @@ func TestKilled(t *testing.T) {
 		if !lines.Scan() || lines.Text() != "ready" {
 			t.Fatalf("the writer said %q", lines.Text())
 		}
-		time.AfterFunc(time.Duration(rand.IntN(12000))*time.Microsecond, func() { cmd.Process.Kill() })
+		if i%2 == 0 {
+			time.AfterFunc(time.Duration(rand.IntN(12000))*time.Microsecond, func() { cmd.Process.Kill() })
+		} else {
+			go killWhileWriting(cmd, file)
+		}
 		acknowledged := 0
 		for lines.Scan() {
 			if acknowledged, err = strconv.Atoi(lines.Text()); err != nil {
@@ -255,6 +259,25 @@ func TestKilled(t *testing.T) {
 		t.Errorf("none of %d kills cut a line: the test shows nothing", kills)
 	}
 	t.Logf("%d kills: %d lines cut, %d times the anchor was behind", kills, cuts, behind)
+}
+
+// killWhileWriting kills the writer when the log has grown by some bytes, so that
+// a line is cut on a busy machine, too.
+func killWhileWriting(cmd *exec.Cmd, file string) {
+	size := func() int64 {
+		info, err := os.Stat(file)
+		if err != nil {
+			return 0
+		}
+		return info.Size()
+	}
+	start, more := size(), 1+rand.Int64N(1<<20)
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Microsecond) {
+		if now := size(); now >= start+more || now < start {
+			break
+		}
+	}
+	cmd.Process.Kill()
 }
 
 // failing makes the next write stop after n bytes with an error.

@@ -63,9 +63,6 @@ type backward struct {
 func (b *backward) next() (Line, error) {
 	if b.end < 0 {
 		b.end = 0
-		if err := b.grow(); err != nil {
-			return Line{}, err
-		}
 		// An unfinished line, or the nothing after the last line end.
 		line, err := b.take(false)
 		if err != nil || len(line.Raw) > 0 {

@@ -298,8 +298,8 @@ func tailOf(name string) (link, error) {
 }
 
 // maxLine bounds what is read as one line: several times what the kernel lets a
-// command's arguments be.
-const maxLine = 64 << 20
+// command's arguments be. Tests set it.
+var maxLine = 64 << 20
 
 // tail finds the last valid line and what follows the last line end. It reads
 // the file's end only: further back only as long as no valid line shows.
@@ -325,7 +325,7 @@ func tail(f *os.File, size int64) (last link, torn []byte, err error) {
 		if start == 0 {
 			return last, torn, nil
 		}
-		if n > 2*maxLine {
+		if n > 2*int64(maxLine) {
 			return last, nil, fmt.Errorf("%q holds no line of kgate's in its last %d MiB (move it away)", f.Name(), n>>20)
 		}
 	}
@@ -343,7 +343,7 @@ func (s *store) rotate(limit, next int64, torn bool) error {
 	if files := rotated(s.file); len(files) > 0 {
 		number = 1 + rotation(s.file, files[len(files)-1])
 	}
-	if err := os.Rename(s.file, s.file+"."+strconv.Itoa(number)); err != nil {
+	if err := rename(s.file, s.file+"."+strconv.Itoa(number)); err != nil {
 		return nil
 	}
 	s.log.Close()
@@ -384,7 +384,7 @@ func syncDir(dir string) error {
 		return explain("open", dir, err)
 	}
 	defer f.Close()
-	if err := f.Sync(); err != nil {
+	if err := dirSync(f); err != nil {
 		return explain("sync", dir, err)
 	}
 	return nil
