@@ -30,6 +30,7 @@ func (b *build) add(f field) {
 	}
 	b.text = append(b.text, f.text...)
 	b.cur.sure = b.cur.sure && f.sure
+	b.cur.many = b.cur.many || f.many
 	if f.proc != nil {
 		b.cur.proc = f.proc
 	}
@@ -131,6 +132,7 @@ func (b *build) split(f field) {
 		}
 		if piece != "" {
 			p := field{text: piece, sure: f.sure || !holed(piece), proc: f.proc}
+			p.many = !p.sure
 			if p.sure && hasGlob(piece) {
 				p.glob, p.pattern = true, piece
 			}

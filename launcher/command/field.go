@@ -22,13 +22,14 @@ type field struct {
 	text    string // with holes where it is not known
 	pattern string // the same as a pattern, when glob
 	sure    bool   // without holes
+	many    bool   // may be several words, or none
 	glob    bool   // holds unquoted pattern characters
 	proc    *input // the word is a process substitution that reads as this
 }
 
 func known(s string) field { return field{text: s, sure: true} }
 
-var unknown = field{text: hole}
+var unknown = field{text: hole, many: true}
 
 // tail is the part behind the last hole.
 func (f field) tail() string {

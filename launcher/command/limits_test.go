@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -57,6 +58,8 @@ func TestBeyondTheFields(t *testing.T) {
 		"x='" + many + "curl x'; env $x",
 		"a=(" + many + "curl x); env \"${a[@]}\"",
 		"a=(env); a+=(" + many + "curl x); \"${a[@]}\"",
+		"a=(" + many + "curl x); ${a[" + strconv.Itoa(maxFields+50) + "]} y",
+		"set -- " + many + "curl x; ${" + strconv.Itoa(maxFields+51) + "} y",
 		"a=(" + many + "); b=(env); b+=(\"${a[@]}\"); b+=(curl x); \"${b[@]}\"",
 	} {
 		if got := verdict(Inspect([]string{"bash", "-c", text}, p.o)); got == "allow" {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // param is the lists of fields that a parameter expansion may become.
-func (w *walker) param(p *syntax.ParamExp, quoted bool) [][]field {
+func (w *walker) param(p *syntax.ParamExp) [][]field {
 	dont := [][]field{{unknown}}
 	if p.Param == nil || p.Excl || p.Length || p.Width || p.Slice != nil || p.Repl != nil || p.Names != 0 ||
 		p.Flags != nil || p.NestedParam != nil || len(p.Modifiers) > 0 || p.IsSet {
@@ -21,9 +22,6 @@ func (w *walker) param(p *syntax.ParamExp, quoted bool) [][]field {
 	case p.Param.Value == "@" || p.Param.Value == "*":
 	default:
 		vs = first(vs)
-	}
-	if quoted && !listed(p) {
-		vs = joined(vs)
 	}
 	if p.Exp == nil {
 		if !set {
@@ -94,13 +92,21 @@ func indexed(vs [][]field, index syntax.ArithmExpr) [][]field {
 	}
 	var out [][]field
 	for _, v := range vs {
-		if n < len(v) {
-			out = append(out, v[n:n+1])
-		} else {
-			out = append(out, nil)
-		}
+		out = append(out, nth(v, n))
 	}
 	return out
+}
+
+// nth is the element at n, none where there is none, and unknown where one
+// before it may be many.
+func nth(list []field, n int) []field {
+	if n < len(list) {
+		return list[n : n+1]
+	}
+	if slices.ContainsFunc(list, func(f field) bool { return f.many }) {
+		return []field{unknown}
+	}
+	return nil
 }
 
 // lookup is the values of a variable or parameter; set is false when nothing
@@ -272,11 +278,7 @@ func (w *walker) positional(name string) ([][]field, bool) {
 	}
 	out := make([][]field, 0, len(alternatives))
 	for _, a := range alternatives {
-		if n <= len(a) {
-			out = append(out, a[n-1:n])
-		} else {
-			out = append(out, nil)
-		}
+		out = append(out, nth(a, n-1))
 	}
 	return out, true
 }

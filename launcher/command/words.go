@@ -197,7 +197,10 @@ func (w *walker) part(states []build, p syntax.WordPart, quoted bool) []build {
 		}
 		return w.parts(states, p.Parts, true)
 	case *syntax.ParamExp:
-		vs := w.param(p, quoted)
+		vs := w.param(p)
+		if quoted && !listed(p) {
+			vs = joined(vs)
+		}
 		if quoted {
 			return each(states, vs)
 		}
@@ -205,6 +208,7 @@ func (w *walker) part(states []build, p syntax.WordPart, quoted bool) []build {
 	case *syntax.CmdSubst:
 		f := w.printed(p.Stmts)
 		if quoted {
+			f.many = false
 			return one(f)
 		}
 		return split(states, w.cut([][]field{{f}}))
