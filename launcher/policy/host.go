@@ -170,9 +170,10 @@ func (h Host) overlaps(o Host) bool {
 
 func below(name, zone string) bool { return strings.HasSuffix(name, "."+zone) }
 
-// same reports whether two entries say the same, wherever they came from.
-func (h Host) same(o Host) bool {
-	return h.Name == o.Name && h.Wildcard == o.Wildcard && h.Addr == o.Addr && h.Port == o.Port
+// key is the entry wherever it came from.
+func (h Host) key() Host {
+	h.From = Origin{}
+	return h
 }
 
 // String renders the entry as it is written in a host list.

@@ -206,15 +206,7 @@ func (p *Policy) tighten(m Mode) error {
 }
 
 func (p *Policy) addHosts(hosts []Host) {
-next:
-	for _, h := range hosts {
-		for _, have := range p.Hosts {
-			if have.same(h) {
-				continue next
-			}
-		}
-		p.Hosts = append(p.Hosts, h)
-	}
+	p.Hosts = addNew(p.Hosts, hosts, Host.key)
 }
 
 // dropHosts takes away every entry through which a dropped host could be
@@ -234,18 +226,19 @@ func (p *Policy) dropHosts(drop []Host) {
 // addPaths adds allowed paths; one that is there already becomes writable when
 // the new entry is.
 func (p *Policy) addPaths(paths []Path) {
-next:
+	at := make(map[string]int, len(p.Paths)+len(paths))
+	for i, have := range p.Paths {
+		at[have.Name] = i
+	}
 	for _, n := range paths {
-		for i, have := range p.Paths {
-			if have.Name != n.Name {
-				continue
-			}
-			if n.Write && !have.Write {
-				p.Paths[i] = n
-			}
-			continue next
+		i, ok := at[n.Name]
+		switch {
+		case !ok:
+			at[n.Name] = len(p.Paths)
+			p.Paths = append(p.Paths, n)
+		case n.Write && !p.Paths[i].Write:
+			p.Paths[i] = n
 		}
-		p.Paths = append(p.Paths, n)
 	}
 }
 
@@ -275,50 +268,49 @@ func (p *Policy) dropPaths(drop []Path, cover bool) {
 }
 
 func (p *Policy) addDenyRead(paths []Path) {
-next:
-	for _, n := range paths {
-		for _, have := range p.DenyRead {
-			if have.Name == n.Name {
-				continue next
-			}
-		}
-		p.DenyRead = append(p.DenyRead, n)
-	}
+	p.DenyRead = addNew(p.DenyRead, paths, func(n Path) string { return n.Name })
 }
 
 func dropNames(from, drop []Path) []Path {
-	return keep(from, func(p Path) bool {
-		for _, d := range drop {
-			if d.Name == p.Name {
-				return false
-			}
-		}
-		return true
-	})
+	return dropSame(from, drop, func(n Path) string { return n.Name })
 }
 
 func dropWords(from, drop []Word) []Word {
-	return keep(from, func(w Word) bool {
-		for _, d := range drop {
-			if d.Text == w.Text {
-				return false
-			}
-		}
-		return true
-	})
+	return dropSame(from, drop, func(w Word) string { return w.Text })
 }
 
 func addWords(to, words []Word) []Word {
-next:
-	for _, w := range words {
-		for _, have := range to {
-			if have.Text == w.Text {
-				continue next
-			}
+	return addNew(to, words, func(w Word) string { return w.Text })
+}
+
+// addNew adds what has not the same key as something that is there.
+func addNew[T any, K comparable](to, more []T, key func(T) K) []T {
+	if len(more) == 0 {
+		return to
+	}
+	have := make(map[K]bool, len(to)+len(more))
+	for _, v := range to {
+		have[key(v)] = true
+	}
+	for _, v := range more {
+		if k := key(v); !have[k] {
+			have[k] = true
+			to = append(to, v)
 		}
-		to = append(to, w)
 	}
 	return to
+}
+
+// dropSame takes away what has the same key as something in drop.
+func dropSame[T any, K comparable](from, drop []T, key func(T) K) []T {
+	if len(drop) == 0 {
+		return from
+	}
+	gone := make(map[K]bool, len(drop))
+	for _, v := range drop {
+		gone[key(v)] = true
+	}
+	return keep(from, func(v T) bool { return !gone[key(v)] })
 }
 
 func keep[T any](list []T, ok func(T) bool) []T {
