@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -14,15 +15,8 @@ import (
 // of the command line and of the log, and the steps of a launch.
 func edits() ([]edit, error) {
 	var all []edit
-	for _, p := range []struct {
-		dir   string
-		tests []string
-	}{
-		{"launcher/policy", []string{"./launcher/policy ."}},
-		{"launcher/command", []string{"./launcher/command ."}},
-		{"launcher/audit", []string{"./launcher/audit ."}},
-	} {
-		found, err := checks(p.dir, p.tests...)
+	for _, dir := range []string{"launcher/policy", "launcher/command", "launcher/audit"} {
+		found, err := checks(dir)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +37,10 @@ var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 // tryEdit returns the test or scenario that fails with the changed source, "" if
 // none does.
 func (r *runner) tryEdit(e edit) (string, error) {
-	list, err := e.overlay(r.dir)
+	if e.in != nil {
+		return r.tryCheck(e)
+	}
+	list, err := overlay(r.dir, map[string][]byte{e.file: e.text})
 	if err != nil {
 		return "", err
 	}
@@ -56,43 +53,77 @@ func (r *runner) tryEdit(e edit) (string, error) {
 			}
 			continue
 		}
-		if pkg == "faults" {
-			if by, err := r.tryFaults(e, pattern, list); by != "" || err != nil {
-				return by, err
-			}
-			continue
-		}
 		if err := r.controlTest(pkg, pattern); err != nil {
 			return "", err
 		}
-		if by, err := tryTests(e, pkg, pattern, list); by != "" || err != nil {
+		by, err := twice(e.name, pkg, func(run, skip string) (string, error) {
+			return goTest(pkg, cmp.Or(run, pattern), "-overlay="+list, "-skip="+skip)
+		})
+		if by != "" || err != nil {
 			return by, err
 		}
 	}
 	return "", nil
 }
 
-// tryTests returns the first test that fails with the changed source, and fails
-// again when it is run alone: what fails once may have failed by chance.
-func tryTests(e edit, pkg, pattern, list string) (string, error) {
+// tryCheck returns the test of its own package that fails without the check, ""
+// if none does.
+func (r *runner) tryCheck(e edit) (string, error) {
+	dir := e.in.dir
+	program := filepath.Join(r.dir, filepath.Base(dir)+".checks")
+	run := func(omitted, pattern, skip string) (string, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, program, "-test.failfast", "-test.short", "-test.run="+pattern, "-test.skip="+skip)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "KGATE_MUST=userns,hostfilter", "KGATE_MUTANT="+omitted)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if _, ok := r.control[dir]; !ok {
+		list, err := overlay(program+".files", e.in.files)
+		if err != nil {
+			return "", err
+		}
+		if err := goTool("test", "-overlay="+list, "-c", "-o", program, "./"+dir); err != nil {
+			return "", err
+		}
+		out, err := run("", ".", "^-$")
+		if err != nil {
+			err = fmt.Errorf("the tests of %s fail without a mutant: %w\n%s", dir, err, out)
+		}
+		r.control[dir] = err
+	}
+	if err := r.control[dir]; err != nil {
+		return "", err
+	}
+	return twice(e.name, dir, func(pattern, skip string) (string, error) {
+		return run(e.name, cmp.Or(pattern, "."), skip)
+	})
+}
+
+// twice returns the first test that fails, and fails again when it is run alone:
+// what fails once may have failed by chance. The function tests runs those that
+// match run, or all, but not those that match skip.
+func twice(mutant, pkg string, tests func(run, skip string) (string, error)) (string, error) {
 	var chance []string
 	for {
-		out, err := goTest(pkg, pattern, "-overlay="+list, "-skip=^("+strings.Join(append(chance, "-"), "|")+")$")
+		out, err := tests("", "^("+strings.Join(append(chance, "-"), "|")+")$")
 		if err == nil {
 			return "", nil
 		}
 		m := failed.FindStringSubmatch(out)
 		if m == nil && (strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]")) {
-			return "", fmt.Errorf("%s does not compile:\n%s", e.name, out)
+			return "", fmt.Errorf("%s does not compile:\n%s", mutant, out)
 		}
 		if m == nil {
 			return pkg, nil // it hung or crashed
 		}
 		name, _, _ := strings.Cut(m[1], "/")
-		if _, err := goTest(pkg, "^"+name+"$", "-overlay="+list); err != nil {
+		if _, err := tests("^"+name+"$", "^-$"); err != nil {
 			return m[1], nil
 		}
-		fmt.Printf("          %-28s %s failed once and not again\n", e.name, m[1])
+		fmt.Printf("          %-28s %s failed once and not again\n", mutant, m[1])
 		chance = append(chance, name)
 	}
 }
@@ -118,24 +149,6 @@ func goTest(pkg, pattern string, flags ...string) (string, error) {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "KGATE_MUST=userns,hostfilter")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
-}
-
-// tryFaults breaks a kgate of the changed source at the points that match.
-func (r *runner) tryFaults(e edit, pattern, list string) (string, error) {
-	kgate := filepath.Join(r.dir, "kgate-edited")
-	if err := goTool("build", "-overlay="+list, "-o", kgate, "./cmd/kgate"); err != nil {
-		return "", err
-	}
-	cmd := exec.Command("go", "run", "./ci/faults", "-kgate", kgate, "-n", "10", "-only", pattern)
-	out, err := cmd.CombinedOutput()
-	if first, rest, ok := strings.Cut(string(out), "FAILED  "); ok && err != nil && strings.Contains(first, "shown to fail") {
-		at, _, _ := strings.Cut(rest, ",")
-		return "faults: " + at, nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("ci/faults: %w\n%s", err, out)
-	}
-	return "", nil
 }
 
 // tryScenario runs a scenario with a kgate of the changed source.

@@ -11,9 +11,10 @@
 // kgate has a part that the table does not know.
 //
 // Other mutants are made in the source: each check of the policy, of command
-// lines and of the log ("check:", its condition never holds), and the steps of a
-// launch ("step:", see steps). They are built with an overlay and are killed by
-// tests of Go, by scenarios, or by ci/faults. The checks need no root. The lines of
+// lines and of the log ("check:", its condition never holds; all of a package's
+// are in one build of its tests), and the steps of a launch ("step:", see steps).
+// They are built with an overlay and are killed by tests of Go or by scenarios.
+// The checks need no root. The lines of
 // the profile for macOS have their mutants in the tests of backends/seatbelt
 // (TestEveryLineIsNeeded, TestEveryWordIsNeeded), some eight thousand in seconds.
 //
@@ -161,7 +162,7 @@ func (*runner) kinds(tried []mutant, survived []string) string {
 
 // boxed says whether it takes a box to show that the mutant fails.
 func (m mutant) boxed() bool {
-	return !strings.HasPrefix(m.name, "check:") && !strings.HasPrefix(m.name, "profile:")
+	return !strings.HasPrefix(m.name, "check:")
 }
 
 // build builds the test programs without a change of the source.

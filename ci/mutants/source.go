@@ -22,6 +22,15 @@ type edit struct {
 	// tests name what is to fail, the likeliest first: "PACKAGE PATTERN" for tests
 	// of Go, or a scenario.
 	tests []string
+	// in is the package of a check: all of a package's checks are in one build,
+	// which leaves out the one that it is told the name of.
+	in *checked
+}
+
+// checked is a package whose checks can be left out one at a time.
+type checked struct {
+	dir   string
+	files map[string][]byte // the changed ones
 }
 
 // step is a line of the source that a launch needs, with what is to be in its
@@ -42,19 +51,20 @@ func (s step) edit() (edit, error) {
 	if n := bytes.Count(text, []byte(s.old)); n != 1 {
 		return edit{}, fmt.Errorf("mutant %s: %s holds %q %d times, not once", s.name, s.file, s.old, n)
 	}
-	return edit{"step:" + s.name, s.file, bytes.Replace(text, []byte(s.old), []byte(s.new), 1), s.tests}, nil
+	return edit{name: "step:" + s.name, file: s.file, text: bytes.Replace(text, []byte(s.old), []byte(s.new), 1), tests: s.tests}, nil
 }
 
 // checks finds the checks of a package: each condition whose branch ends by
 // returning an error that it makes, or the error of a check that it has just
 // called. In the mutant the condition never holds. What passes on an error from
-// further up is no check.
-func checks(dir string, tests ...string) ([]edit, error) {
+// further up is no check. The package's own tests are to fail.
+func checks(dir string) ([]edit, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		return nil, err
 	}
 	var all []edit
+	in := &checked{dir, map[string][]byte{}}
 	for _, file := range files {
 		if beside[filepath.Base(file)] || strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, "_darwin.go") || strings.HasSuffix(file, "_other.go") {
 			continue
@@ -69,6 +79,7 @@ func checks(dir string, tests ...string) ([]edit, error) {
 			return nil, err
 		}
 		seen := map[string]int{}
+		var changes []change
 		for _, decl := range tree.Decls {
 			f, ok := decl.(*ast.FuncDecl)
 			if !ok || f.Body == nil {
@@ -84,12 +95,33 @@ func checks(dir string, tests ...string) ([]edit, error) {
 					continue
 				}
 				// The condition stays, so that what it uses is used.
-				changed := slices.Concat(text[:from], []byte("(("), text[from:to], []byte(") && false)"), text[to:])
-				all = append(all, edit{name, file, changed, tests})
+				changes = append(changes, change{from, "(("}, change{to, fmt.Sprintf(") && mutantLeftOut != %q)", name)})
+				all = append(all, edit{name: name, file: file, in: in})
 			}
 		}
+		if len(changes) > 0 {
+			in.files[file] = inserted(text, changes)
+		}
 	}
+	in.files[filepath.Join(dir, "mutant_left_out.go")] = fmt.Appendf(nil, "package %s\n\nimport \"os\"\n\nvar mutantLeftOut = os.Getenv(\"KGATE_MUTANT\")\n", filepath.Base(dir))
 	return all, nil
+}
+
+// change is text to be put in before a byte.
+type change struct {
+	at   int
+	text string
+}
+
+func inserted(text []byte, changes []change) []byte {
+	slices.SortStableFunc(changes, func(a, b change) int { return a.at - b.at })
+	var out []byte
+	at := 0
+	for _, c := range changes {
+		out = append(append(out, text[at:c.at]...), c.text...)
+		at = c.at
+	}
+	return append(out, text[at:]...)
 }
 
 // beside are files that no launch uses: those of kgate init and kgate network.
@@ -157,17 +189,24 @@ func makesErr(list []ast.Stmt) bool {
 // makers are the functions that make an error.
 var makers = map[string]bool{"Errorf": true, "New": true, "at": true, "bad": true, "wider": true, "unknown": true, "refuse": true, "undecided": true, "explain": true}
 
-// overlay writes the changed file and the list that go build reads, and returns
-// the latter's name.
-func (e edit) overlay(dir string) (string, error) {
-	changed, list := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(changed, e.text, 0o600); err != nil {
+// overlay writes changed files and the list that go build reads, and returns the
+// latter's name.
+func overlay(dir string, files map[string][]byte) (string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	full, err := filepath.Abs(e.file)
-	if err != nil {
-		return "", err
+	replace := map[string]string{}
+	for file, text := range files {
+		full, err := filepath.Abs(file)
+		if err != nil {
+			return "", err
+		}
+		replace[full] = filepath.Join(dir, "changed-"+filepath.Base(file))
+		if err := os.WriteFile(replace[full], text, 0o600); err != nil {
+			return "", err
+		}
 	}
-	text, _ := json.Marshal(map[string]any{"Replace": map[string]string{full: changed}})
+	list := filepath.Join(dir, "overlay.json")
+	text, _ := json.Marshal(map[string]any{"Replace": replace})
 	return list, os.WriteFile(list, text, 0o600)
 }
