@@ -6,17 +6,17 @@
 // It builds the scenarios' test program behind the build tag "mutant", which is
 // never shipped and reads from KGATE_MUTANT what to leave out, and runs each
 // scenario of the table once without a mutant: what fails then shows nothing. A
-// mutant is killed when a scenario of its line in the table fails twice, which
-// chance seldom does; one that no scenario fails for has survived, and the exit status is 1. It is 1 too when
-// kgate has a part that the table does not know.
+// mutant is killed when a scenario of its line in the table fails, and fails again
+// when it is run once more; one that no scenario fails for has survived, and the
+// exit status is 1. It is 1 too when kgate has a part that the table does not know.
 //
 // Other mutants are made in the source: each check of the policy, of command
 // lines and of the log ("check:", its condition never holds; all of a package's
 // are in one build of its tests), and the steps of a launch ("step:", see steps).
 // They are built with an overlay and are killed by tests of Go or by scenarios.
-// The checks need no root. The lines of
-// the profile for macOS have their mutants in the tests of backends/seatbelt
-// (TestEveryLineIsNeeded, TestEveryWordIsNeeded), some eight thousand in seconds.
+// The checks need no root. The lines of the profile for macOS have their mutants
+// in the tests of backends/seatbelt (TestEveryLineIsNeeded, TestEveryWordIsNeeded),
+// some eight thousand in seconds.
 //
 // Run it as root: some parts matter to root alone, and scenarios run as root and
 // as an ordinary user. The whole takes an hour or more.

@@ -35,6 +35,7 @@ func TestLimits(t *testing.T) {
 		{"one of more than 1000", rep("eval a;", maxTexts-1), rep("eval a;", maxTexts)},
 		{"more than 500 different programs", names(maxNames - 1), names(maxNames)},
 		{"nested more than 16 deep", rep("env ", maxNested-1) + "ls", rep("env ", maxNested+1) + "ls"},
+		{"splits text in text more than 16 deep", "env " + rep("-S", maxNested-1) + "ls", "env " + rep("-S", maxNested) + "ls"},
 		{"calls functions more than 8 deep", functions(maxCalls - 1), functions(maxCalls)},
 		{"more than 32 script files", rep("sh safe.sh;", 32), rep("sh safe.sh;", 33)},
 		{"cannot be decided", rep("./zz*;", maxGlobs), rep("./zz*;", maxGlobs+1)},

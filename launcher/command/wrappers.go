@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -269,7 +270,7 @@ func envCommand(i *inspector, c setting, words []field) error {
 		}
 		return i.start(rest, c)
 	}
-	return nil
+	return i.undecided(c, "", fmt.Sprintf("env splits text in text more than %d deep: take layers off", maxNested))
 }
 
 // xargsCommand is xargs(1): the words from its input follow the command, or

@@ -84,21 +84,24 @@ func TestWorkingDirectoryRefused(t *testing.T) {
 func TestWorkingDirectoryErrors(t *testing.T) {
 	w := newWorld(t)
 	file := w.write(filepath.Join(w.project, "file"), "")
-	for name, o := range map[string]Options{
-		"gone":           {Dir: filepath.Join(w.project, "gone"), Home: w.home},
-		"relative":       {Dir: "proj", Home: w.home},
-		"empty":          {Home: w.home},
-		"file":           {Dir: file, Home: w.home},
-		"no home":        {Dir: w.project},
-		"relative home":  {Dir: w.project, Home: "home"},
-		"account's too":  {Dir: w.project, Home: w.home, AccountHome: "home"},
-		"NUL in a home":  {Dir: w.project, Home: w.home + "\x00"},
-		"NUL in the dir": {Dir: w.project + "\x00", Home: w.home},
+	for name, tt := range map[string]struct {
+		o    Options
+		says string
+	}{
+		"gone":           {Options{Dir: filepath.Join(w.project, "gone"), Home: w.home}, "change to a directory that exists"},
+		"relative":       {Options{Dir: "proj", Home: w.home}, "is not absolute"},
+		"empty":          {Options{Home: w.home}, "is not absolute"},
+		"file":           {Options{Dir: file, Home: w.home}, "is not a directory"},
+		"no home":        {Options{Dir: w.project}, "set HOME"},
+		"relative home":  {Options{Dir: w.project, Home: "home"}, "is not an absolute path (set HOME)"},
+		"account's too":  {Options{Dir: w.project, Home: w.home, AccountHome: "home"}, "is not an absolute path"},
+		"NUL in a home":  {Options{Dir: w.project, Home: w.home + "\x00"}, "is not an absolute path"},
+		"NUL in the dir": {Options{Dir: w.project + "\x00", Home: w.home}, "working directory"},
 	} {
-		_, err := Load(o)
+		_, err := Load(tt.o)
 		var refused *RefusedError
-		if err == nil || errors.As(err, &refused) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: err = %v, want a plain error", name, err)
+		if err == nil || errors.As(err, &refused) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: err = %v, want a plain error that says %q", name, err, tt.says)
 		}
 	}
 }
