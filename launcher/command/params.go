@@ -190,7 +190,9 @@ func (w *walker) given(v *variable, owner *scope, vs [][]field) [][]field {
 				}
 			}
 			if g.kind == addTo {
-				whole, added = few(append(whole, list...)), true
+				if added = true; len(whole) <= maxFields {
+					whole = few(append(whole, list...))
+				}
 				continue
 			}
 			whole = append(whole[:0:0], list...)
