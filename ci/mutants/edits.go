@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -72,13 +71,10 @@ func (r *runner) tryCheck(e edit) (string, error) {
 	dir := e.in.dir
 	program := filepath.Join(r.dir, filepath.Base(dir)+".checks")
 	run := func(omitted, pattern, skip string) (string, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), limit)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, program, "-test.failfast", "-test.short", "-test.run="+pattern, "-test.skip="+skip)
+		cmd := exec.Command(program, "-test.failfast", "-test.short", "-test.run="+pattern, "-test.skip="+skip)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "KGATE_MUST=userns,hostfilter", "KGATE_MUTANT="+omitted)
-		out, err := cmd.CombinedOutput()
-		return string(out), err
+		return finish(cmd)
 	}
 	if _, ok := r.control[dir]; !ok {
 		list, err := overlay(program+".files", e.in.files)
@@ -142,13 +138,10 @@ func (r *runner) controlTest(pkg, pattern string) error {
 }
 
 func goTest(pkg, pattern string, flags ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
 	args := append([]string{"test", "-count=1", "-vet=off", "-failfast", "-short", "-run", pattern}, flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
+	cmd := exec.Command("go", append(args, pkg)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "KGATE_MUST=userns,hostfilter")
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	return finish(cmd)
 }
 
 // tryScenario runs a scenario with a kgate of the changed source.

@@ -23,6 +23,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,10 +33,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -55,6 +58,9 @@ func run() error {
 	only := flag.String("only", "", "try the mutants whose names match `PATTERN`")
 	list := flag.Bool("list", false, "print the table and try none")
 	flag.Parse()
+	var end context.CancelFunc
+	stop, end = signal.NotifyContext(stop, syscall.SIGINT, syscall.SIGTERM)
+	defer end()
 	pattern, err := regexp.Compile(*only)
 	if err != nil {
 		return err
@@ -95,6 +101,9 @@ func run() error {
 	killed, survived := 0, []string{}
 	for _, m := range chosen {
 		by, err := r.killer(m)
+		if stop.Err() != nil {
+			return errors.New("stopped before the end")
+		}
 		if err != nil {
 			// One scenario that fails without a mutant is no reason to leave the
 			// others untried.
@@ -215,8 +224,6 @@ func (r *runner) try(m mutant, with *runner) (string, error) {
 
 // scenario runs one, or a test where the name is one's, with a part left out.
 func (r *runner) scenario(user, name, omitted string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
 	program, pattern, passed := "kgate.test", "^"+user+"$/^"+name+"$", "--- PASS: TestScripts/"+name
 	if strings.HasPrefix(name, "Test") {
 		pattern, passed = "^"+name+"$", "--- PASS: "+name
@@ -224,14 +231,35 @@ func (r *runner) scenario(user, name, omitted string) (string, error) {
 			program = "bubblewrap.test"
 		}
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(r.dir, program), "-test.run="+pattern, "-test.v")
+	cmd := exec.Command(filepath.Join(r.dir, program), "-test.run="+pattern, "-test.v")
 	cmd.Dir = r.dir
 	cmd.Env = append(os.Environ(), "KGATE_MUST=userns,hostfilter", "KGATE_MUTANT="+omitted)
-	out, err := cmd.CombinedOutput()
-	if err == nil && !strings.Contains(string(out), passed) {
-		return string(out), fmt.Errorf("there is no scenario %s", name)
+	out, err := finish(cmd)
+	if err == nil && !strings.Contains(out, passed) {
+		return out, fmt.Errorf("there is no scenario %s", name)
 	}
-	return string(out), err
+	return out, err
+}
+
+// stop is what ends the whole run: Ctrl-C or SIGTERM.
+var stop = context.Background()
+
+// finish runs a command for as long as one scenario may take and returns what it
+// prints. What it has started ends with it: a test that hangs for want of a part
+// would otherwise go on beside those that follow.
+func finish(cmd *exec.Cmd) (string, error) {
+	ctx, cancel := context.WithTimeout(stop, limit)
+	defer cancel()
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = 10 * time.Second // for who holds the output open
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	defer context.AfterFunc(ctx, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })()
+	err := cmd.Wait()
+	return out.String(), err
 }
 
 // known compares the table with what kgate plans for a policy that has nearly
