@@ -109,12 +109,7 @@ func TestReadersEnd(t *testing.T) {
 // and a writer that hangs with the lock stops the readers with an error.
 func TestReadersWaitForTheLock(t *testing.T) {
 	file := newLog(t, 1, Options{})
-	held, err := lockHead(headFile(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lockWait = 50 * time.Millisecond
-	defer func() { lockWait = 30 * time.Second }()
+	held := holdLock(t, file)
 	all := readers(file, func(Line) error { return nil })
 	for name, read := range all {
 		if err := read(); err == nil || !strings.Contains(err.Error(), "locked by another kgate") {

@@ -92,16 +92,23 @@ func TestRefusedDirectory(t *testing.T) {
 	whole(t, file, 1)
 }
 
-// TestLockHeld: a writer that hangs with the lock stops the others with an
-// error, not for ever.
-func TestLockHeld(t *testing.T) {
-	file := newLog(t, 1, Options{})
+// holdLock holds the log's lock and makes the others wait for it only shortly.
+func holdLock(t *testing.T, file string) *os.File {
+	t.Helper()
 	held, err := lockHead(headFile(file))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lockWait = 50 * time.Millisecond
-	defer func() { lockWait = 30 * time.Second }()
+	t.Cleanup(func() { lockWait = 30 * time.Second })
+	return held
+}
+
+// TestLockHeld: a writer that hangs with the lock stops the others with an
+// error, not for ever.
+func TestLockHeld(t *testing.T) {
+	file := newLog(t, 1, Options{})
+	held := holdLock(t, file)
 	if err := Open(file, Options{}).Append(launch("x")); err == nil || !strings.Contains(err.Error(), "locked by another kgate") {
 		t.Errorf("error %v", err)
 	}
