@@ -271,7 +271,7 @@ func killWhileWriting(cmd *exec.Cmd, file string) {
 		}
 		return info.Size()
 	}
-	start, more := size(), 1+rand.Int64N(1<<20)
+	start, more := size(), 1+rand.Int64N(1<<18)
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Microsecond) {
 		if now := size(); now >= start+more || now < start {
 			break
