@@ -40,8 +40,9 @@ func table() []mutant {
 		all = append(all, mutant{"absent:*/" + name, []string{"box-ways-out-each"}, nil})
 	}
 	// The rules that this kernel shows the want of. The others refuse what a
-	// command without capabilities is refused here anyway; that each does what it
-	// says is evaluated in the tests of package seccomp.
+	// command without capabilities is refused here anyway, and elsewhere not: the
+	// mutants of all of them are in the tests of package assemble
+	// (TestEachRuleIsNeeded), which evaluates the filter.
 	for _, name := range []string{"families", "netlink", "io-uring", "tiocsti", "tioclinux", "keys", "ptrace", "seize", "others", "new-user", "clone3", "setns"} {
 		all = append(all, mutant{"seccomp:" + name, []string{"box-calls"}, nil})
 	}
