@@ -198,7 +198,11 @@ type runner struct {
 // that it failed for. The programs of with are the mutant's.
 func (r *runner) try(m mutant, with *runner) (string, error) {
 	for _, name := range m.scenarios {
-		for _, user := range []string{"TestScriptsAsUser", "TestScripts"} {
+		users := []string{"TestScriptsAsUser", "TestScripts"}
+		if strings.HasPrefix(name, "Test") {
+			users = []string{""}
+		}
+		for _, user := range users {
 			if _, ok := r.control[user+name]; !ok {
 				out, err := r.scenario(user, name, "")
 				if err != nil { // once more: by chance?
@@ -229,8 +233,8 @@ func (r *runner) try(m mutant, with *runner) (string, error) {
 func (r *runner) scenario(user, name, omitted string) (string, error) {
 	program, pattern, passed := "kgate.test", "^"+user+"$/^"+name+"$", "--- PASS: TestScripts/"+name
 	if strings.HasPrefix(name, "Test") {
-		pattern, passed = "^"+name+"$", "--- PASS: "+name
-		if name != "TestTerminal" {
+		pattern, passed = "^"+strings.ReplaceAll(name, "/", "$/^")+"$", "--- PASS: "+name
+		if !strings.HasPrefix(name, "TestTerminal") {
 			program = "bubblewrap.test"
 		}
 	}

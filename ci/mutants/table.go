@@ -82,7 +82,7 @@ ro:/proc/sys          box-privileges
 ro:/proc/pressure     box-namespaces
 ro:/proc/acpi         box-namespaces
 ro:/proc/fs           box-namespaces
-ro:/run/*             TestTerminal
+ro:/run/*             TestTerminal/streams_and_status
 link:/bin             box-namespaces
 link:/sbin            box-namespaces
 link:/lib             run-status box-files
