@@ -11,12 +11,10 @@ import (
 	"github.com/kgate-dev/kgate/launcher/policy"
 )
 
-// restricted is what a host list asks of bwrap: to hold the command back until
-// the filter is complete. Which process holds the network namespace is on the
-// status stream.
+// restricted is what a host list asks for: the tools of the filter. The command
+// is held back until that is complete. Which process holds the network namespace
+// is on the status stream.
 func (w *planner) restricted() {
-	from := w.p.Effective().From
-	w.add("block-fd", "the command waits until the filter is complete", from, "--block-fd", "@block")
 	w.tools = filterTools(w.h, w.p)
 	if err := w.tools.Check(w.p.IPv6.Value); err != nil {
 		var f *hostfilter.Fault
@@ -27,6 +25,7 @@ func (w *planner) restricted() {
 		}
 		return
 	}
+	w.helpers, w.packets = hostfilter.Describe(hostfilter.Config{Hosts: w.p.Hosts, IPv6: w.p.IPv6.Value, MTU: w.p.MTU.Value, Tools: w.tools}, w.p.Effective().From)
 	w.finding("network", backends.Ready, fmt.Sprintf("network restricted: %d hosts can be reached, through a filter around the network namespace", len(w.p.Hosts)), "")
 }
 

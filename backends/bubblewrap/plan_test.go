@@ -190,20 +190,21 @@ func TestPlanOfNetworks(t *testing.T) {
 	p := person()
 	p.Network.Value = policy.Open
 	plan := planOf(t, machine(nil), p)
-	never(t, plan, "--unshare-net", "--block-fd")
+	never(t, plan, "--unshare-net")
+	order(t, plan, "--block-fd @block")
 	if !hasRow(plan, "network", backends.Degraded) {
 		t.Error("open is not told")
 	}
 	p.Network.Value = policy.Restricted
 	plan = planOf(t, machine(nil), p)
 	order(t, plan, "--unshare-net")
-	never(t, plan, "--block-fd", "resolv")
+	never(t, plan, "resolv")
 	if plan.Network.Value != policy.Off {
 		t.Errorf("restricted without hosts is %v", plan.Network)
 	}
 	p.Hosts = []policy.Host{{Name: "host.example"}}
 	plan = planOf(t, machine(nil), p)
-	order(t, plan, "--unshare-net", "--block-fd @block", "--ro-bind-data @resolv.conf /etc/resolv.conf")
+	order(t, plan, "--unshare-net", "--ro-bind-data @resolv.conf /etc/resolv.conf", "--block-fd @block")
 	i := slices.IndexFunc(plan.Files, func(f backends.File) bool { return f.Name == "resolv.conf" })
 	if i < 0 || !strings.Contains(string(plan.Files[i].Content), "\nnameserver 10.0.2.3\n") {
 		t.Errorf("no resolv.conf that names the gate: %d", i)

@@ -177,5 +177,5 @@ func (b *Backend) probeFilter(p *policy.Policy, tool string) []backends.Finding 
 	if err != nil {
 		return []backends.Finding{blocked(hostfilter.RowResolver, err.Error(), "name a name server in /etc/resolv.conf")}
 	}
-	return hostfilter.Probe(hostfilter.Config{Hosts: p.Hosts, IPv6: p.IPv6.Value, Resolver: resolver, Tools: filterTools(b.Host, p)}, tool)
+	return hostfilter.Probe(hostfilter.Config{Hosts: p.Hosts, IPv6: p.IPv6.Value, MTU: p.MTU.Value, Resolver: resolver, Tools: filterTools(b.Host, p)}, tool)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kgate-dev/kgate/backends"
 	"github.com/kgate-dev/kgate/backends/hostfilter"
+	"github.com/kgate-dev/kgate/launcher/policy"
 )
 
 // listen reads bwrap's status stream: one JSON object a line, the first with the
@@ -57,17 +58,20 @@ func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, bor
 	defer close(p.done)
 	var filter *hostfilter.Filter
 	var failed error
-	if release != nil {
-		if pid, ok := <-born; ok {
+	if pid, ok := <-born; ok {
+		if plan.Network.Value == policy.Restricted {
 			filter, failed = p.attach(b, plan, o.Tools, pid)
 		}
+		whole := false
 		if failed == nil {
-			// Anything else than this byte must not be: the end of the file
-			// alone releases the command too.
-			if p.ctx.Err() == nil {
-				release.Write([]byte{1})
-			}
-		} else {
+			whole, failed = p.look(plan, pid)
+		}
+		// Anything else than this byte must not be: the end of the file alone
+		// releases the command too.
+		if whole && p.ctx.Err() == nil {
+			release.Write([]byte{1})
+		}
+		if failed != nil {
 			p.end()
 		}
 	}
@@ -79,9 +83,7 @@ func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, bor
 	<-listened
 	p.waitInit()
 	p.cancel()
-	if release != nil {
-		release.Close()
-	}
+	release.Close()
 	filtered := make(chan struct{})
 	go func() {
 		if filter != nil {
@@ -159,7 +161,7 @@ func (p *box) attach(b *Backend, plan *backends.Plan, tools hostfilter.Tools, pi
 		return nil, err
 	}
 	f, err := hostfilter.Attach(p.ctx, hostfilter.Config{
-		Hosts: plan.Hosts, IPv6: plan.IPv6, Resolver: resolver, Verbose: b.Verbose, Tools: tools,
+		Hosts: plan.Hosts, IPv6: plan.IPv6, MTU: plan.MTU, Resolver: resolver, Verbose: b.Verbose, Tools: tools,
 	}, pid)
 	if err != nil {
 		if p.ctx.Err() != nil {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/kgate-dev/kgate/backends"
 	"github.com/kgate-dev/kgate/backends/tied"
-	"github.com/kgate-dev/kgate/launcher/policy"
 )
 
 // box is a started box.
@@ -126,19 +125,16 @@ func (b *Backend) start(p *box, o *own, plan *backends.Plan, std backends.Stdio)
 		return err
 	}
 	d.close = append(d.close, null)
-	var waits *os.File
-	var release *os.File // the end that lets the command go
-	if plan.Network.Value == policy.Restricted {
-		if waits, release, err = os.Pipe(); err != nil {
-			return err
-		}
-		d.close = append(d.close, waits)
-		defer func() {
-			if err != nil {
-				release.Close()
-			}
-		}()
+	waits, release, err := os.Pipe() // a byte into the latter lets the command go
+	if err != nil {
+		return err
 	}
+	d.close = append(d.close, waits)
+	defer func() {
+		if err != nil {
+			release.Close()
+		}
+	}()
 	if p.held, err = hold(o, release); err != nil {
 		return err
 	}
@@ -175,10 +171,8 @@ func (b *Backend) start(p *box, o *own, plan *backends.Plan, std backends.Stdio)
 		}
 		d.add(f.Name, m)
 	}
-	if waits != nil {
-		d.number["block"] = len(d.files)
-		d.files = append(d.files, waits)
-	}
+	d.number["block"] = len(d.files)
+	d.files = append(d.files, waits)
 	args, err := d.pipe("args", true)
 	if err != nil {
 		return err
@@ -191,12 +185,8 @@ func (b *Backend) start(p *box, o *own, plan *backends.Plan, std backends.Stdio)
 	if err := room(args, len(words)); err != nil {
 		return err
 	}
-	env := plan.Command.Env
-	if env == nil {
-		env = []string{}
-	}
 	tied.Do(func() {
-		p.bwrap, err = fork(o.Bwrap, argv, env, d.files, &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL})
+		p.bwrap, err = fork(o.Bwrap, argv, outerEnv(plan.Command.Env), d.files, &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL})
 	})
 	if err != nil {
 		return fmt.Errorf("start %q: %w", o.Bwrap, err)
@@ -259,6 +249,7 @@ func (p *box) argv(plan *backends.Plan, d *descriptors) (words []byte, argv []st
 	for _, part := range plan.Parts {
 		if part.Name == "end" {
 			inCommand = true
+			words = append(words, innerEnv(plan.Command.Env)...)
 		}
 		if omit(part.Name) || p.held.skipped[strings.TrimPrefix(part.Name, "absent:")] {
 			continue

@@ -1,0 +1,95 @@
+package bubblewrap
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// table reads mounts from "DEVICE ROOT POINT KIND" lines.
+func table(t *testing.T, text string) []mountLine {
+	t.Helper()
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) == 4 {
+			b.WriteString("1 2 " + strings.Join(f[:3], " ") + " rw,relatime shared:1 - " + f[3] + " none rw\n")
+		}
+	}
+	file := filepath.Join(t.TempDir(), "mountinfo")
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := readMounts(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestAstray gives mount tables of boxes to the check, with what the plan asked for.
+func TestAstray(t *testing.T) {
+	host := table(t, `8:1 / / ext4
+		0:5 / /dev devtmpfs
+		8:2 /@home /home btrfs
+		8:3 / /home/p/proj/data ext4
+		8:4 / /home/p/my\040work xfs`)
+	all := []bound{
+		{"/usr", "/usr", false},
+		{"/home/p/proj", "/home/p/proj", true},
+		{"/home/p/proj/lib", "/home/p/proj/lib", true},
+		{"/home/p/proj/lib/.git/config", "/home/p/proj/lib/.git/config", false},
+		{"/dev/null", "/home/p/proj/.env", false},
+		{"/home/p/docs", "/home/p/docs", false},
+		{"/home/p/docs/out", "/home/p/docs/out", true},
+		{"/home/p/my work", "/home/p/my work", true},
+	}
+	for _, tc := range []struct{ name, mount, want string }{
+		{"the project", "8:2 /@home/p/proj /home/p/proj btrfs", ""},
+		{"a directory in it", "8:2 /@home/p/proj/lib /home/p/proj/lib btrfs", ""},
+		{"one that has been moved in it", "8:2 /@home/p/proj/evil /home/p/proj/lib btrfs", ""},
+		{"one that has been removed", "8:2 /@home/p/proj/lib//deleted /home/p/proj/lib btrfs", ""},
+		{"a file system mounted in it", "8:3 / /home/p/proj/data ext4", ""},
+		{"a mask", "0:5 /null /home/p/proj/.env devtmpfs", ""},
+		{"what cannot be made", "0:77 / /home/p/proj/.vscode tmpfs", ""},
+		{"the system", "8:1 /usr /usr ext4", ""},
+		{"a name with a blank", "8:4 / /home/p/my\\040work xfs", ""},
+		{"bwrap's own", "0:78 / /tmp tmpfs", ""},
+		{"another directory", "8:2 /@home/p/.config /home/p/proj/lib btrfs", "/@home/p/.config"},
+		{"a neighbour with the same start", "8:2 /@home/p/project2 /home/p/proj/lib btrfs", "/@home/p/project2"},
+		{"another directory, moved since", "8:2 /@home/p/.config /home/p/proj/elsewhere btrfs", "/@home/p/.config"},
+		{"a file of the home in place of one of the project's", "8:2 /@home/p/.git/config /home/p/proj/lib/.git/config btrfs", "/@home/p/.git/config"},
+		{"the same path of another file system", "8:1 /@home/p/proj/lib /home/p/proj/lib ext4", "/@home/p/proj/lib"},
+		{"the project itself elsewhere", "8:2 /@home/p /home/p/proj btrfs", "/@home/p"},
+		{"a tmpfs of the host", "0:5 / /home/p/proj/lib tmpfs", "/"},
+		{"what may be read, where it could be written", "8:2 /@home/p/docs /home/p/proj/lib btrfs", "/@home/p/docs"},
+		{"the same below what may be read", "8:2 /@home/p/docs/in /home/p/docs/out btrfs", "/@home/p/docs/in"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := ""
+			if m := astray(host, table(t, tc.mount), all); m != nil {
+				got = m.root
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestOuterEnv shows that nothing which a program loads reaches bwrap, and all of
+// it the command.
+func TestOuterEnv(t *testing.T) {
+	env := []string{"PATH=/bin", "LD_PRELOAD=/p/x.so", "LD_LIBRARY_PATH=/p/lib:/q", "LDFLAGS=-g", "LOCPATH=/p", "EMPTY=", "LD_AUDIT="}
+	if got, want := outerEnv(env), []string{"PATH=/bin", "LDFLAGS=-g", "EMPTY="}; !slices.Equal(got, want) {
+		t.Errorf("bwrap gets %q, want %q", got, want)
+	}
+	want := "--setenv\x00LD_PRELOAD\x00/p/x.so\x00--setenv\x00LD_LIBRARY_PATH\x00/p/lib:/q\x00--setenv\x00LOCPATH\x00/p\x00--setenv\x00LD_AUDIT\x00\x00"
+	if got := string(innerEnv(env)); got != want {
+		t.Errorf("the command gets %q, want %q", got, want)
+	}
+	if got := outerEnv(nil); got == nil || len(got) != 0 {
+		t.Errorf("no environment is %q: a nil one would be kgate's own", got)
+	}
+}

@@ -1,0 +1,41 @@
+package bubblewrap
+
+import "strings"
+
+// bwrap runs outside the box, so what the person's environment tells the dynamic
+// linker and the C library to load is not for it: a build's own directory in
+// LD_LIBRARY_PATH is nothing unusual, and a command in a box may write there. The
+// command gets these variables all the same, from bwrap's arguments.
+
+// loads says whether a variable names files that a program loads before it does
+// anything else: ld.so(8), and those that glibc leaves out of setuid programs
+// (sysdeps/generic/unsecvars.h of its source).
+func loads(name string) bool {
+	switch name {
+	case "GCONV_PATH", "GETCONF_DIR", "GLIBC_TUNABLES", "HOSTALIASES", "LOCALDOMAIN", "LOCPATH",
+		"MALLOC_TRACE", "NIS_PATH", "NLSPATH", "RESOLV_HOST_CONF", "RES_OPTIONS", "TZDIR":
+		return true
+	}
+	return strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "MALLOC_")
+}
+
+// outerEnv is bwrap's own environment: the command's but for those.
+func outerEnv(env []string) []string {
+	out := make([]string, 0, len(env))
+	for _, e := range env {
+		if name, _, _ := strings.Cut(e, "="); !loads(name) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// innerEnv is the words that give the command what outerEnv leaves out.
+func innerEnv(env []string) (words []byte) {
+	for _, e := range env {
+		if name, value, ok := strings.Cut(e, "="); ok && loads(name) {
+			words = append(words, "--setenv\x00"+name+"\x00"+value+"\x00"...)
+		}
+	}
+	return words
+}
