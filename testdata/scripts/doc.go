@@ -96,6 +96,11 @@
 // prints a line for each, "through NAME" or "held NAME: WHY", as kgate-probe does
 // with "attack [NAME:]KIND[=ARG]..."; "kgate-probe own CMD..." runs CMD with every
 // capability over namespaces of its own, in which all files are read-only.
+// "kgate-probe [-t D] terminal [modes=NAME] [input=NAME] [type=TEXT] -- CMD..." is a
+// person at a terminal of their own, who types TEXT when CMD prints "ready to type",
+// and says afterwards whether CMD changed the terminal's modes and whether
+// something was typed for the shell; PERSON_TTY tells CMD which terminal that is.
+// "kgate-probe [-t D] swap A B FILE" exchanges two names until FILE appears.
 // Nothing that attacks may harm a machine on which it gets through.
 //
 //	control [NAME...]    these worked without the box; with no name: those that the

@@ -51,6 +51,8 @@ const usage = `usage: kgate-probe [-t D] tcp HOST PORT [TEXT]
        kgate-probe exec PROGRAM [ARG...]
        kgate-probe attack [NAME:]ATTACK[=ARG]...
        kgate-probe own PROGRAM [ARG...]
+       kgate-probe [-t D] terminal [modes=NAME] [input=NAME] [type=TEXT] -- PROGRAM [ARG...]
+       kgate-probe [-t D] swap PATH PATH FILE
        kgate-probe key NAME
 `
 
@@ -126,6 +128,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return own(args)
 	case kind == "own-inner" && len(args) > 0:
 		return ownInner(args)
+	case kind == "terminal":
+		return terminal(ctx, args, out)
+	case kind == "terminal-shell":
+		return terminalShell(args)
+	case kind == "swap" && len(args) == 3:
+		return swap(ctx, args[0], args[1], args[2], out)
 	case kind == "still":
 		return still()
 	case kind == "key" && len(args) == 1:
