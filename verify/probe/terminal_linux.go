@@ -241,6 +241,7 @@ func terminalShell(args []string) error {
 		return err
 	}
 	unix.IoctlSetTermios(0, unix.TCSETS, before)
+	fmt.Println() // whatever the command printed last
 	for _, s := range specs {
 		kind, name, _ := strings.Cut(s, "=")
 		switch {
