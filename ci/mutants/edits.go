@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -112,7 +113,7 @@ func twice(mutant, pkg string, tests func(run, skip string) (string, error)) (st
 		if m == nil && (strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]")) {
 			return "", fmt.Errorf("%s does not compile:\n%s", mutant, out)
 		}
-		if m == nil {
+		if m == nil || errors.Is(err, errHung) {
 			return pkg, nil // it hung or crashed
 		}
 		name, _, _ := strings.Cut(m[1], "/")

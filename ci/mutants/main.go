@@ -216,10 +216,14 @@ func (r *runner) try(m mutant, with *runner) (string, error) {
 			if err := r.control[user+name]; err != nil {
 				return "", err
 			}
-			if _, err := with.scenario(user, name, m.name); err == nil {
+			_, err := with.scenario(user, name, m.name)
+			if err == nil {
 				continue
 			}
-			if _, err := with.scenario(user, name, m.name); err == nil {
+			if !errors.Is(err, errHung) {
+				_, err = with.scenario(user, name, m.name)
+			}
+			if err == nil {
 				fmt.Printf("          %-28s %s failed once and not again\n", m.name, name)
 			} else {
 				return name + map[string]string{"TestScripts": " as root", "TestScriptsAsUser": ""}[user], nil
@@ -266,8 +270,14 @@ func finish(cmd *exec.Cmd) (string, error) {
 	}
 	defer context.AfterFunc(ctx, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })()
 	err := cmd.Wait()
+	if ctx.Err() != nil {
+		err = errHung
+	}
 	return out.String(), err
 }
+
+// errHung needs no second time: it was no moment's chance.
+var errHung = fmt.Errorf("it has not ended in %v", limit)
 
 // known compares the table with what kgate plans for a policy that has nearly
 // everything.
