@@ -2,14 +2,16 @@ package hostfilter
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/kgate-dev/kgate/backends"
 	"github.com/kgate-dev/kgate/launcher/policy"
 )
 
 // Describe returns what Attach will run beside the box, and the packet filter it
-// will install before any name is resolved, both in order. list is where the
-// policy asks for a host list.
+// will install, both in order. What a listed name's addresses add stands once for
+// all of them, with ADDRESS and PROTOCOL in their places. list is where the policy
+// asks for a host list.
 func Describe(c Config, list policy.Origin) ([]backends.Part, []backends.Packet) {
 	helpers := []backends.Part{
 		{Name: "gate", Words: gateArgv(c.Tools), From: list,
@@ -24,6 +26,21 @@ func Describe(c Config, list policy.Origin) ([]backends.Part, []backends.Packet)
 			from = policy.Origin{Kind: policy.FromDefault, Key: "host filter"}
 		}
 		packets = append(packets, backends.Packet{Family: r.Family, Table: r.Table, Line: r.Spec, Why: r.Why, From: from})
+	}
+	for _, h := range c.Hosts {
+		if h.Addr.IsValid() {
+			continue
+		}
+		when := "before the command starts, and again at each lookup"
+		if h.Wildcard {
+			when = "at each lookup"
+		}
+		k := key{port: h.Port, proto: "PROTOCOL"}
+		packets = append(packets, backends.Packet{
+			Family: 4, Table: "filter", From: h.From,
+			Line: "-A " + strings.Replace(k.spec(), k.addr.String(), "ADDRESS", 1),
+			Why:  fmt.Sprintf("for each address of %s, %s", label(h), when),
+		})
 	}
 	return helpers, packets
 }

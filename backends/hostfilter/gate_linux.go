@@ -205,9 +205,13 @@ func (g *gate) restore() (map[int]changer, error) {
 		r4, r6 *restorer
 		e4, e6 error
 	)
-	wg.Go(func() { r4, e4 = newRestorer(g.orders.Tools.Restore, restoreText(rules, 4)) })
+	install := func(progs []string, family int) (*restorer, error) {
+		first, rest := restoreText(rules, family)
+		return newRestorer(progs, first, rest)
+	}
+	wg.Go(func() { r4, e4 = install(g.orders.Tools.Restore, 4) })
 	if len(g.orders.Tools.Restore6) > 0 {
-		wg.Go(func() { r6, e6 = newRestorer(g.orders.Tools.Restore6, restoreText(rules, 6)) })
+		wg.Go(func() { r6, e6 = install(g.orders.Tools.Restore6, 6) })
 	} else {
 		e6 = errors.New("ip6tables-restore is not installed")
 	}

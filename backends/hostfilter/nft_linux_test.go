@@ -53,7 +53,7 @@ func TestNFTMakesTheRulesOfIptables(t *testing.T) {
 				slices.Sort(lines)
 				return lines
 			}
-			base := restoreText(Rules(Config{IPv6: true}), f)
+			base, _ := restoreText(Rules(Config{IPv6: true}), f)
 			if _, err := newNFT(f); err == nil {
 				t.Error("chains are found where there are none")
 			}

@@ -3,6 +3,7 @@ package hostfilter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -228,26 +229,72 @@ func TestTableHoldsForTTLAndGrace(t *testing.T) {
 	}
 }
 
-// The text that explain prints is the text that is installed.
-func TestTextIsWhatIsInstalled(t *testing.T) {
+// What explain prints is what is installed, in the same order.
+func TestDescribedIsInstalled(t *testing.T) {
 	c := Config{Hosts: hosts(t, "allowed.test:443", "*.wild.test", "203.0.113.9:53"), IPv6: true}
 	c.Hosts[0].From = policy.Origin{Kind: policy.FromUser, File: "~/.kgate/config.yaml", Line: 7, Key: "allow.hosts[0]"}
-	text := Text(c)
+	_, packets := Describe(c, policy.Origin{})
+	var text strings.Builder
 	for _, f := range []int{4, 6} {
-		for l := range strings.Lines(restoreText(Rules(c), f)) {
-			if !strings.Contains(text, l) {
-				t.Errorf("explain does not say %q", l)
+		var described, installed []string
+		for _, p := range packets {
+			if p.Family == f && !strings.Contains(p.Line, "ADDRESS") {
+				described = append(described, p.Line)
+			}
+			fmt.Fprintf(&text, "%s # %s (%s)\n", p.Line, p.Why, p.From)
+		}
+		first, rest := restoreText(Rules(c), f)
+		for l := range strings.Lines(first + rest) {
+			if l = strings.TrimSpace(l); l[0] != '*' && l != "COMMIT" {
+				installed = append(installed, l)
 			}
 		}
-	}
-	for _, want := range []string{"# ~/.kgate/config.yaml:7: allow.hosts[0]: each address of allowed.test:443 joins KGATE-PORT", "each address of *.wild.test joins KGATE-HOST, at each lookup"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("explain does not say %q:\n%s", want, text)
+		if !slices.Equal(described, installed) {
+			t.Errorf("IPv%d: described\n%q\ninstalled\n%q", f, described, installed)
 		}
 	}
-	off := Text(Config{})
-	if _, v6, _ := strings.Cut(off, "# ip6tables-restore"); strings.Contains(v6, "KGATE") || strings.Contains(v6, "53") || !strings.Contains(v6, ":OUTPUT DROP") {
-		t.Errorf("with IPv6 off:\n%s", v6)
+	for _, want := range []string{
+		"-A KGATE-PORT -d ADDRESS -p PROTOCOL --dport 443 -j ACCEPT # for each address of allowed.test:443, before the command starts, and again at each lookup (~/.kgate/config.yaml:7: allow.hosts[0])",
+		"-A KGATE-HOST -d ADDRESS -j ACCEPT # for each address of *.wild.test, at each lookup",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, &text)
+		}
+	}
+	first, _ := restoreText(Rules(Config{}), 6)
+	if strings.Contains(first, "KGATE") || strings.Contains(first, "53") || !strings.Contains(first, ":OUTPUT DROP") {
+		t.Errorf("with IPv6 off:\n%s", first)
+	}
+}
+
+// Only the first part of the rules may begin with an empty table.
+func TestRestoreTextOfManyHosts(t *testing.T) {
+	var all []string
+	for i := range 1000 {
+		all = append(all, fmt.Sprintf("203.0.113.9:%d", i+1))
+	}
+	rules := Rules(Config{Hosts: hosts(t, all...)})
+	first, rest := restoreText(rules, 4)
+	if n := strings.Count(first, "*filter"); n != 1 || !strings.Contains(first, ":OUTPUT DROP") {
+		t.Errorf("the first part begins the table %d times", n)
+	}
+	if strings.Contains(rest, "\n:") || !strings.HasSuffix(rest, "COMMIT\n") {
+		t.Error("the rest makes chains again")
+	}
+	lines := 0
+	for l := range strings.Lines(first + rest) {
+		if !strings.HasPrefix(l, "*") && l != "COMMIT\n" {
+			lines++
+		}
+	}
+	want := 0
+	for _, r := range rules {
+		if r.Family == 4 {
+			want++
+		}
+	}
+	if lines != want {
+		t.Errorf("%d lines of %d", lines, want)
 	}
 }
 

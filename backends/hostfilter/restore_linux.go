@@ -26,14 +26,18 @@ type restoring struct {
 	stderr bytes.Buffer
 }
 
-// newRestorer installs text with the first of the programs that can, and
+// newRestorer installs rules with the first of the programs that can, and
 // returns a restorer that uses the same one from then on. Only trying tells
 // which works: the kernel may lack what the host's default needs.
-func newRestorer(progs []string, text string) (*restorer, error) {
+func newRestorer(progs []string, first, rest string) (*restorer, error) {
 	var errs []string
 	for _, p := range progs {
 		r := &restorer{prog: p}
-		err := r.run(text, false)
+		err := r.run(first, false)
+		if err == nil && rest != "" {
+			// The first part stands, so no other program may begin again.
+			return r, r.run(rest, true)
+		}
 		if err == nil {
 			return r, nil
 		}

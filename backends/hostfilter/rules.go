@@ -169,11 +169,12 @@ func (k key) spec() string {
 // message must fit its socket's send buffer: 1,000 rules do not.
 const batch = 250
 
-// restoreText is what iptables-restore reads for one family. A program that
-// fails at the second table has left no half of the filter behind, which the
+// restoreText is what iptables-restore reads for one family: first all tables at
+// once, then, to be added with --noflush, what no one transaction holds. A program
+// that fails at the second table has left no half of the filter behind, which the
 // next one's would be added to: the first table's rules harm nobody twice.
-func restoreText(rules []Rule, f int) string {
-	var b strings.Builder
+func restoreText(rules []Rule, f int) (first, rest string) {
+	var whole, more strings.Builder
 	for _, table := range []string{"nat", "filter"} {
 		var lines []string
 		for _, r := range rules {
@@ -181,9 +182,11 @@ func restoreText(rules []Rule, f int) string {
 				lines = append(lines, r.Spec)
 			}
 		}
-		writeTable(&b, table, lines)
+		n := min(batch, len(lines))
+		writeTable(&whole, table, lines[:n])
+		writeTable(&more, table, lines[n:])
 	}
-	return b.String()
+	return whole.String(), more.String()
 }
 
 // changeText is what iptables-restore --noflush reads to open or close
@@ -208,49 +211,4 @@ func writeTable(b *strings.Builder, table string, lines []string) {
 		b.WriteString("COMMIT\n")
 		lines = lines[n:]
 	}
-}
-
-// Text is the filter as explain prints it: what iptables-restore and
-// ip6tables-restore are given, each rule below the reason for it.
-func Text(c Config) string {
-	var b strings.Builder
-	rules := Rules(c)
-	for _, f := range []int{4, 6} {
-		fmt.Fprintf(&b, "# %s\n", [...]string{4: "iptables-restore", 6: "ip6tables-restore"}[f])
-		for _, table := range []string{"nat", "filter"} {
-			first := true
-			for _, r := range rules {
-				if r.Family != f || r.Table != table {
-					continue
-				}
-				if first {
-					b.WriteString("*" + table + "\n")
-					first = false
-				}
-				if r.From == (policy.Origin{}) {
-					fmt.Fprintf(&b, "# %s\n%s\n", r.Why, r.Spec)
-				} else {
-					fmt.Fprintf(&b, "# %s: %s\n%s\n", r.From, r.Why, r.Spec)
-				}
-			}
-			if !first {
-				b.WriteString("COMMIT\n")
-			}
-		}
-	}
-	for _, h := range c.Hosts {
-		if h.Addr.IsValid() {
-			continue
-		}
-		when := "before the command starts, and again at each lookup"
-		if h.Wildcard {
-			when = "at each lookup"
-		}
-		where := chainAny
-		if h.Port != 0 {
-			where = chainPort
-		}
-		fmt.Fprintf(&b, "# %s: each address of %s joins %s, %s\n", h.From, label(h), where, when)
-	}
-	return b.String()
 }

@@ -146,9 +146,6 @@ func filterText(plan *backends.Plan) string {
 		}
 		fmt.Fprintf(&b, "#   %-72s  # %s\n", oneLine(p.Line), oneLine(fmt.Sprintf("%s (%s)", p.Why, p.From)))
 	}
-	if len(plan.Packets) > 0 {
-		b.WriteString("# Addresses that listed names have are added to it as long as they are valid.\n")
-	}
 	return b.String()
 }
 
