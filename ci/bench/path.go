@@ -80,8 +80,11 @@ func (o order) path() (result, error) {
 		return dir, os.WriteFile(filepath.Join(dir, ".kgate", "config.yaml"), []byte("version: 1\nnetwork: restricted\n"+policy), 0o600)
 	}
 	b := &bench{rounds: max(5, o.Rounds/6), home: o.Home}
+	// Now and then bwrap fails where slirp4netns configures its network while it is
+	// still setting up the loopback.
+	again := []string{"sh", "-c", `"$@" || "$@"`, "sh"}
 	bare := func(mtu int, argv ...string) []string {
-		return slices.Concat([]string{o.Bare, "--mtu=" + strconv.Itoa(mtu)}, o.Boxes, []string{"--"}, argv)
+		return slices.Concat(again, []string{o.Bare, "--mtu=" + strconv.Itoa(mtu)}, o.Boxes, []string{"--"}, argv)
 	}
 	through := func(argv ...string) []string { return slices.Concat([]string{o.Kgate, "run", "--"}, argv) }
 
