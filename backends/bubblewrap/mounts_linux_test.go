@@ -93,3 +93,42 @@ func TestOuterEnv(t *testing.T) {
 		t.Errorf("no environment is %q: a nil one would be kgate's own", got)
 	}
 }
+
+// TestLook makes boxes in which something more is mounted than was planned: nothing
+// runs in one that shows what it should not.
+func TestLook(t *testing.T) {
+	s := newSite(t)
+	keep, lib := filepath.Join(s.home, "keep"), filepath.Join(s.project, "lib")
+	for _, dir := range []string{keep, lib, filepath.Join(s.project, "other")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct {
+		name, shows string
+		runs        bool
+	}{
+		{"a directory of the project", filepath.Join(s.project, "other"), true},
+		{"a directory of the home", keep, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			plan := s.plan("touch", "ran")
+			o := plan.Extra.(*own)
+			real := o.Bwrap
+			o.Bwrap = filepath.Join(t.TempDir(), "bwrap")
+			script := "#!/bin/sh\na=$1 b=$2\nshift 2\nexec " + real + " \"$a\" \"$b\" --bind " + tc.shows + " " + lib + " \"$@\"\n"
+			if err := os.WriteFile(o.Bwrap, []byte(script), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			l, err := s.start(plan, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := l.wait()
+			ran := os.Remove(filepath.Join(s.project, "ran")) == nil
+			if ran != tc.runs || (r.err == nil) != tc.runs || !tc.runs && !strings.Contains(r.err.Error(), "changed while the box was made") {
+				t.Errorf("ran %v: %v", ran, r)
+			}
+		})
+	}
+}
