@@ -112,6 +112,7 @@ seccomp               box-calls
 status-fd             run-status
 sync-fd               TestBoxHoldsThePipe
 block-fd              host-allowed net-killed
+look                  TestLook
 chdir                 run-status box-files
 `
 
