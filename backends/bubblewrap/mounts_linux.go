@@ -147,6 +147,10 @@ func shows(host []mountLine, m mountLine, path string) bool {
 // lookEvery is how often it is asked whether bwrap has finished the box.
 const lookEvery = 100 * time.Microsecond
 
+// lookWithin bounds the wait for a box that never gets what every box has. One
+// of some thousand mounts takes seconds.
+var lookWithin = 60 * time.Second
+
 // look waits until the box is finished and says whether it shows what it should.
 // pid is its first process. False and no error: it has ended before that, and
 // whoever waits for it says why.
@@ -160,6 +164,7 @@ func (p *box) look(plan *backends.Plan, pid int) (bool, error) {
 	// kgate is in a box itself, its own root has such a place too.
 	var mine, its unix.Stat_t
 	unix.Stat(InsidePath, &mine)
+	until := time.Now().Add(lookWithin)
 	for wait := lookEvery; ; wait = min(wait*21/20, 5*time.Millisecond) {
 		err := unix.Stat(proc+"/root"+InsidePath, &its)
 		if err == nil && (its.Dev != mine.Dev || its.Ino != mine.Ino) {
@@ -167,6 +172,9 @@ func (p *box) look(plan *backends.Plan, pid int) (bool, error) {
 		}
 		if p.ctx.Err() != nil || p.gone(proc) {
 			return false, nil
+		}
+		if time.Now().After(until) {
+			return false, fmt.Errorf("box: it is not finished %v after its first process was made (nothing was started: see whether bwrap is stopped)", lookWithin)
 		}
 		time.Sleep(wait)
 	}

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/kgate-dev/kgate/backends"
 )
 
 // table reads mounts from "DEVICE ROOT POINT KIND" lines.
@@ -130,5 +133,22 @@ func TestLook(t *testing.T) {
 				t.Errorf("ran %v: %v", ran, r)
 			}
 		})
+	}
+}
+
+// A box that is never finished is not waited for for ever.
+func TestLookIsBounded(t *testing.T) {
+	defer func(d time.Duration) { lookWithin = d }(lookWithin)
+	lookWithin = 200 * time.Millisecond
+	s := newSite(t)
+	plan := s.plan("touch", "ran")
+	plan.Parts = slices.DeleteFunc(plan.Parts, func(p backends.Part) bool { return p.Name == "fresh:"+InsidePath })
+	l, err := s.start(plan, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := l.wait()
+	if r.err == nil || !strings.Contains(r.err.Error(), "not finished") || os.Remove(filepath.Join(s.project, "ran")) == nil {
+		t.Error(r)
 	}
 }
