@@ -37,7 +37,7 @@ func newUpstream(server netip.Addr) *upstream {
 }
 
 // retries are when a question is asked again, counted from the first time.
-var retries = []time.Duration{700 * time.Millisecond, 2 * time.Second}
+var retries = []time.Duration{500 * time.Millisecond, 1200 * time.Millisecond, 2200 * time.Millisecond, 3500 * time.Millisecond}
 
 // ask asks one question and follows its chain. Each question has a socket, and
 // so a port, of its own.
