@@ -1,7 +1,7 @@
 // Bench times kgate against the plain command lines that do the same work,
 // alternating in one run so that both sides see the same machine.
 //
-//	go run ./ci/bench [-n ROUNDS] [-json] [-page DIR] [SUITE...]
+//	go run ./ci/bench [-n ROUNDS] [-json] [-page DIR [-again]] [SUITE...]
 //
 // As root it measures as an ordinary user (-user), because that is how kgate is
 // used. Times are wall-clock milliseconds from before fork to after wait.
@@ -56,11 +56,15 @@ func main() {
 func run() error {
 	rounds := flag.Int("n", 60, "rounds; each runs every side once")
 	page := flag.String("page", "", "write performance.md, .json and plots to this directory")
+	again := flag.Bool("again", false, "with -page: measure nothing, write the page again from its performance.json")
 	whole := flag.Bool("whole", false, "measure what takes minutes too (10 GiB of output)")
 	asJSON := flag.Bool("json", false, "print JSON")
 	kgate := flag.String("kgate", "", "the kgate to measure (default: built from this tree)")
 	account := flag.String("user", "kgate-test", "as root: the ordinary user to measure as")
 	flag.Parse()
+	if *again {
+		return rewrite(*page)
+	}
 	names := flag.Args()
 	if len(names) == 0 {
 		for name := range suites {

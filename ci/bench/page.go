@@ -52,7 +52,23 @@ type page struct {
 
 // write makes performance.json, a plot of each curve and performance.md.
 func write(dir string, b *bench, all []result) error {
-	p := page{b.machine(), all}
+	return page{b.machine(), all}.write(dir)
+}
+
+// rewrite makes them again from the figures of performance.json.
+func rewrite(dir string) error {
+	var p page
+	data, err := os.ReadFile(filepath.Join(dir, "performance.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &p)
+	}
+	if err != nil {
+		return err
+	}
+	return p.write(dir)
+}
+
+func (p page) write(dir string) error {
 	data, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
 		return err
@@ -60,7 +76,7 @@ func write(dir string, b *bench, all []result) error {
 	if err := os.WriteFile(filepath.Join(dir, "performance.json"), append(data, '\n'), 0o644); err != nil {
 		return err
 	}
-	for _, r := range all {
+	for _, r := range p.Results {
 		for _, c := range r.Curves {
 			if err := c.draw(filepath.Join(dir, c.file())); err != nil {
 				return fmt.Errorf("draw %s: %w", c.Name, err)
@@ -137,7 +153,11 @@ Measured on %s as %s, with %d processors (%s); load at the end %s. %s.
 				verdict = "**missed**"
 			}
 		}
-		fmt.Fprintf(&s, "| %s: %s to %s | %.2f | %s | %s |\n", r.Suite, r.Sides[0].Name, r.Sides[1].Name, r.Ratio, target, verdict)
+		over, under := r.Sides[0], r.Sides[1]
+		if r.Ratio > 1 && over.Median < under.Median {
+			over, under = under, over
+		}
+		fmt.Fprintf(&s, "| %s: %s to %s | %.2f | %s | %s |\n", r.Suite, over.Name, under.Name, r.Ratio, target, verdict)
 	}
 	s.WriteString("\n")
 	for _, r := range p.Results {
