@@ -56,15 +56,6 @@ type File struct {
 	Why     string
 }
 
-// Packet is one line of a packet filter.
-type Packet struct {
-	Family int    // of addresses: 4 or 6
-	Table  string // "nat" or "filter"
-	Line   string // as iptables-restore(8) reads it
-	Why    string // one short clause
-	From   policy.Origin
-}
-
 // Plan is everything a launch will execute.
 type Plan struct {
 	Backend  string // "bubblewrap", "seatbelt"
@@ -75,10 +66,8 @@ type Plan struct {
 	Network  policy.Mode   // the effective mode
 	Hosts    []policy.Host // for a restricted network
 	IPv6     bool
-	MTU      int      // of the box's network device, in bytes
-	Helpers  []Part   // for a restricted network: what runs beside the box, outside it
-	Packets  []Packet // and the packet filter, before any name is resolved
-	Extra    any      // the backend's own further data, read by the same backend's Start only
+	MTU      int // of the box's network device, in bytes
+	Extra    any // the backend's own further data, read by the same backend's Start only
 }
 
 // Argv is the whole argument list.

@@ -78,8 +78,6 @@ type planner struct {
 	c        backends.Command
 	stage    Stage
 	tools    hostfilter.Tools // of the host filter, with a host list
-	helpers  []backends.Part
-	packets  []backends.Packet
 	bwrap    string
 	findings []backends.Finding
 	holds    []Hold
@@ -115,8 +113,6 @@ func (b *Backend) Plan(p *policy.Policy, c backends.Command) (*backends.Plan, er
 		Hosts:    p.Hosts,
 		IPv6:     p.IPv6.Value,
 		MTU:      p.MTU.Value,
-		Helpers:  w.helpers,
-		Packets:  w.packets,
 		Extra: &own{
 			Nested: p.Nested.Value,
 			Bwrap:  w.bwrap, Holds: w.holds, Managed: filepath.Join(p.Home, ".kgate"), Tools: w.tools,
@@ -264,6 +260,7 @@ func (w *planner) finish() {
 	w.add("status-fd", "how the command ended, apart from how the box did", built("lifetime"), "--json-status-fd", "@status")
 	w.add("sync-fd", "tells when the box is gone", built("lifetime"), "--sync-fd", "@sync")
 	w.add("block-fd", "the command waits until all of the box is there and has been looked at", built("lifetime"), "--block-fd", "@block")
+	w.innerEnv()
 	w.add("chdir", "the working directory", built("working directory"), "--chdir", w.real(w.c.Dir))
 	w.add("end", "what follows is the command", built("command"), "--")
 	if w.staged() {

@@ -3,6 +3,7 @@ package bubblewrap
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -88,9 +89,27 @@ func TestOuterEnv(t *testing.T) {
 	if got, want := outerEnv(env), []string{"PATH=/bin", "LDFLAGS=-g", "EMPTY="}; !slices.Equal(got, want) {
 		t.Errorf("bwrap gets %q, want %q", got, want)
 	}
-	want := "--setenv\x00LD_PRELOAD\x00/p/x.so\x00--setenv\x00LD_LIBRARY_PATH\x00/p/lib:/q\x00--setenv\x00LOCPATH\x00/p\x00--setenv\x00LD_AUDIT\x00\x00"
-	if got := string(innerEnv(env)); got != want {
+	w := &planner{layout: &layout{}, c: backends.Command{Env: append(env, "TZDIR=@seccomp")}}
+	w.innerEnv()
+	var got [][]string
+	for _, part := range w.parts {
+		got = append(got, part.Words)
+	}
+	want := [][]string{{"--setenv", "LD_PRELOAD", "/p/x.so"}, {"--setenv", "LD_LIBRARY_PATH", "/p/lib:/q"}, {"--setenv", "LOCPATH", "/p"},
+		{"--setenv", "LD_AUDIT", ""}, {"--setenv", "TZDIR", "@seccomp"}}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the command gets %q, want %q", got, want)
+	}
+	p := &box{held: &holder{}}
+	words, _, err := p.argv(&backends.Plan{Parts: w.parts}, &descriptors{number: map[string]int{"seccomp": 7}})
+	if err != nil || !strings.HasSuffix(string(words), "--setenv\x00TZDIR\x00@seccomp\x00") {
+		t.Errorf("bwrap is told %q, %v", words, err)
+	}
+	script := Paste(&backends.Plan{Parts: w.parts, Command: w.c, Extra: &own{Bwrap: "bwrap"}}, w.c.Env)
+	for _, word := range []string{"-u LD_PRELOAD ", "--setenv LD_PRELOAD /p/x.so", "--setenv TZDIR @seccomp"} {
+		if !strings.Contains(script, word) {
+			t.Errorf("by hand it is not %q:\n%s", word, script)
+		}
 	}
 	if got := outerEnv(nil); got == nil || len(got) != 0 {
 		t.Errorf("no environment is %q: a nil one would be kgate's own", got)

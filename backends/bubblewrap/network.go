@@ -25,8 +25,23 @@ func (w *planner) restricted() {
 		}
 		return
 	}
-	w.helpers, w.packets = hostfilter.Describe(hostfilter.Config{Hosts: w.p.Hosts, IPv6: w.p.IPv6.Value, MTU: w.p.MTU.Value, Tools: w.tools}, w.p.Effective().From)
 	w.finding("network", backends.Ready, fmt.Sprintf("network restricted: %d hosts can be reached, through a filter around the network namespace", len(w.p.Hosts)), "")
+}
+
+// filterConfig is what a plan's host filter is made from, but for the resolver.
+func filterConfig(plan *backends.Plan, tools hostfilter.Tools) hostfilter.Config {
+	return hostfilter.Config{Hosts: plan.Hosts, IPv6: plan.IPv6, MTU: plan.MTU, Tools: tools}
+}
+
+// FilterParts says what a plan's host list asks for: the programs that run beside
+// the box, outside it, and the lines of the packet filter; none without a list or
+// without the tools.
+func FilterParts(plan *backends.Plan) ([]backends.Part, []hostfilter.Rule) {
+	o, ok := plan.Extra.(*own)
+	if !ok || plan.Network.Value != policy.Restricted || o.Tools.Check(plan.IPv6) != nil {
+		return nil, nil
+	}
+	return hostfilter.Describe(filterConfig(plan, o.Tools), plan.Network.From)
 }
 
 // filterTools finds the programs of a host filter, on PATH and where

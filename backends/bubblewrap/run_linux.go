@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -84,16 +85,13 @@ func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, bor
 	p.waitInit()
 	p.cancel()
 	release.Close()
-	filtered := make(chan struct{})
-	go func() {
-		if filter != nil {
-			filter.Close() // it takes the kernel some milliseconds to remove the device
-		}
-		close(filtered)
-	}()
+	var closing sync.WaitGroup
+	if filter != nil {
+		closing.Go(filter.Close) // it takes the kernel some milliseconds to remove the device
+	}
 	words := p.voice.finish(func() bool { return p.code != nil })
 	herr := p.held.release()
-	<-filtered
+	closing.Wait()
 	p.mu.Lock()
 	p.stopped = true
 	p.mu.Unlock()
@@ -160,9 +158,9 @@ func (p *box) attach(b *Backend, plan *backends.Plan, tools hostfilter.Tools, pi
 	if err != nil {
 		return nil, err
 	}
-	f, err := hostfilter.Attach(p.ctx, hostfilter.Config{
-		Hosts: plan.Hosts, IPv6: plan.IPv6, MTU: plan.MTU, Resolver: resolver, Verbose: b.Verbose, Tools: tools,
-	}, pid)
+	c := filterConfig(plan, tools)
+	c.Resolver, c.Verbose = resolver, b.Verbose
+	f, err := hostfilter.Attach(p.ctx, c, pid)
 	if err != nil {
 		if p.ctx.Err() != nil {
 			return nil, nil // asked to end; how is known elsewhere

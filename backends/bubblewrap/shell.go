@@ -48,7 +48,7 @@ func Paste(plan *backends.Plan, environ []string) string {
 			redirections += fmt.Sprintf(" %d<\"$files\"/%d", 9-i, i)
 		}
 	}
-	env, unset := difference(environ, plan.Command.Env)
+	env, unset := difference(environ, outerEnv(plan.Command.Env))
 	var words []string
 	if len(env)+len(unset) > 0 {
 		words = append(words, "env")
@@ -72,7 +72,7 @@ func Paste(plan *backends.Plan, environ []string) string {
 		}
 		var line []string
 		for _, w := range part.Words {
-			if name, ok := strings.CutPrefix(w, "@"); ok && files[name] != "" && len(command) == 0 {
+			if name, ok := strings.CutPrefix(w, "@"); ok && files[name] != "" && len(command) == 0 && part.Words[0] != setEnv {
 				w = files[name]
 			}
 			line = append(line, quote(w))

@@ -12,8 +12,9 @@ import (
 // mount does not keep anybody from connecting to one (measured). The kernel's
 // own list of bound sockets says where they are, in the project too. Sockets of
 // other network namespaces are not on it, so the allowed directories are looked
-// at as well, as far as that costs little. A socket that a service outside makes
-// in a shown directory later on can be connected to.
+// at as well, as far as that costs little. In the project a socket that its
+// service has bound by a relative name, or moved, is not found and can be connected
+// to; so can one that is made in a shown directory later on.
 func (w *planner) hideSockets() {
 	names, err := w.h.Sockets()
 	listed := err == nil
@@ -42,7 +43,7 @@ func (w *planner) hideSockets() {
 	case !listed && !whole:
 		w.finding("sockets", backends.Degraded, "neither the kernel's list of sockets nor all allowed directories could be looked at", "allow smaller directories")
 	default:
-		w.finding("sockets", backends.Ready, fmt.Sprintf("no socket of the machine's services is in the box (%d masked)", n), "")
+		w.finding("sockets", backends.Ready, fmt.Sprintf("%d sockets of services are masked: those in the box's trees by the name that the kernel lists", n), "")
 	}
 }
 

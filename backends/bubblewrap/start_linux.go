@@ -249,7 +249,6 @@ func (p *box) argv(plan *backends.Plan, d *descriptors) (words []byte, argv []st
 	for _, part := range plan.Parts {
 		if part.Name == "end" {
 			inCommand = true
-			words = append(words, innerEnv(plan.Command.Env)...)
 		}
 		if omit(part.Name) || p.held.skipped[strings.TrimPrefix(part.Name, "absent:")] {
 			continue
@@ -259,7 +258,7 @@ func (p *box) argv(plan *backends.Plan, d *descriptors) (words []byte, argv []st
 				argv = append(argv, word)
 				continue
 			}
-			if name, ok := strings.CutPrefix(word, "@"); ok {
+			if name, ok := strings.CutPrefix(word, "@"); ok && part.Words[0] != setEnv {
 				n, ok := d.number[name]
 				if !ok {
 					return nil, nil, fmt.Errorf("bubblewrap: start: no descriptor %q (a bug of kgate's)", name)

@@ -10,22 +10,24 @@ import (
 
 // Describe returns what Attach will run beside the box, and the packet filter it
 // will install, both in order. What a listed name's addresses add stands once for
-// all of them, with ADDRESS and PROTOCOL in their places. list is where the policy
-// asks for a host list.
-func Describe(c Config, list policy.Origin) ([]backends.Part, []backends.Packet) {
+// all of a family, with ADDRESS and PROTOCOL in their places. list is where the
+// policy asks for a host list.
+func Describe(c Config, list policy.Origin) ([]backends.Part, []Rule) {
 	helpers := []backends.Part{
 		{Name: "gate", Words: gateArgv(c.Tools), From: list,
 			Why: "enters the box's namespaces, installs the packet filter and answers lookups of listed names"},
 		{Name: "slirp4netns", Words: append([]string{c.Tools.Slirp}, slirpArgs(c)...), From: list,
 			Why: "carries what the packet filter lets out of the box's one network device"},
 	}
-	var packets []backends.Packet
-	for _, r := range Rules(c) {
-		from := r.From
-		if from == (policy.Origin{}) {
-			from = policy.Origin{Kind: policy.FromDefault, Key: "host filter"}
+	rules := Rules(c)
+	for i := range rules {
+		if rules[i].From == (policy.Origin{}) {
+			rules[i].From = policy.Origin{Kind: policy.FromDefault, Key: "host filter"}
 		}
-		packets = append(packets, backends.Packet{Family: r.Family, Table: r.Table, Line: r.Spec, Why: r.Why, From: from})
+	}
+	families := []int{4}
+	if c.IPv6 {
+		families = append(families, 6)
 	}
 	for _, h := range c.Hosts {
 		if h.Addr.IsValid() {
@@ -36,13 +38,13 @@ func Describe(c Config, list policy.Origin) ([]backends.Part, []backends.Packet)
 			when = "at each lookup"
 		}
 		k := key{port: h.Port, proto: "PROTOCOL"}
-		packets = append(packets, backends.Packet{
-			Family: 4, Table: "filter", From: h.From,
-			Line: "-A " + strings.Replace(k.spec(), k.addr.String(), "ADDRESS", 1),
-			Why:  fmt.Sprintf("for each address of %s, %s", label(h), when),
-		})
+		line := "-A " + strings.Replace(k.spec(), k.addr.String(), "ADDRESS", 1)
+		for _, f := range families {
+			rules = append(rules, Rule{Family: f, Table: "filter", Spec: line, From: h.From,
+				Why: fmt.Sprintf("for each address of %s, %s", label(h), when)})
+		}
 	}
-	return helpers, packets
+	return helpers, rules
 }
 
 // gateArgv is the command line of the gate. The numbers are descriptors that it

@@ -233,15 +233,15 @@ func TestTableHoldsForTTLAndGrace(t *testing.T) {
 func TestDescribedIsInstalled(t *testing.T) {
 	c := Config{Hosts: hosts(t, "allowed.test:443", "*.wild.test", "203.0.113.9:53"), IPv6: true}
 	c.Hosts[0].From = policy.Origin{Kind: policy.FromUser, File: "~/.kgate/config.yaml", Line: 7, Key: "allow.hosts[0]"}
-	_, packets := Describe(c, policy.Origin{})
+	_, rules := Describe(c, policy.Origin{})
 	var text strings.Builder
 	for _, f := range []int{4, 6} {
 		var described, installed []string
-		for _, p := range packets {
-			if p.Family == f && !strings.Contains(p.Line, "ADDRESS") {
-				described = append(described, p.Line)
+		for _, r := range rules {
+			if r.Family == f && !strings.Contains(r.Spec, "ADDRESS") {
+				described = append(described, r.Spec)
 			}
-			fmt.Fprintf(&text, "%s # %s (%s)\n", p.Line, p.Why, p.From)
+			fmt.Fprintf(&text, "IPv%d %s # %s (%s)\n", r.Family, r.Spec, r.Why, r.From)
 		}
 		first, rest := restoreText(Rules(c), f)
 		for l := range strings.Lines(first + rest) {
@@ -254,8 +254,8 @@ func TestDescribedIsInstalled(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"-A KGATE-PORT -d ADDRESS -p PROTOCOL --dport 443 -j ACCEPT # for each address of allowed.test:443, before the command starts, and again at each lookup (~/.kgate/config.yaml:7: allow.hosts[0])",
-		"-A KGATE-HOST -d ADDRESS -j ACCEPT # for each address of *.wild.test, at each lookup",
+		"IPv4 -A KGATE-PORT -d ADDRESS -p PROTOCOL --dport 443 -j ACCEPT # for each address of allowed.test:443, before the command starts, and again at each lookup (~/.kgate/config.yaml:7: allow.hosts[0])",
+		"IPv6 -A KGATE-HOST -d ADDRESS -j ACCEPT # for each address of *.wild.test, at each lookup",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, &text)

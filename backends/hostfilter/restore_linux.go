@@ -34,12 +34,12 @@ func newRestorer(progs []string, first, rest string) (*restorer, error) {
 	for _, p := range progs {
 		r := &restorer{prog: p}
 		err := r.run(first, false)
-		if err == nil && rest != "" {
-			// The first part stands, so no other program may begin again.
-			return r, r.run(rest, true)
-		}
 		if err == nil {
-			return r, nil
+			if rest != "" {
+				err = r.run(rest, true)
+			}
+			// The first part stands, so no other program may begin again.
+			return r, err
 		}
 		errs = append(errs, err.Error())
 	}

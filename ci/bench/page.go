@@ -153,11 +153,7 @@ Measured on %s as %s, with %d processors (%s); load at the end %s. %s.
 				verdict = "**missed**"
 			}
 		}
-		over, under := r.Sides[0], r.Sides[1]
-		if r.Ratio > 1 && over.Median < under.Median {
-			over, under = under, over
-		}
-		fmt.Fprintf(&s, "| %s: %s to %s | %.2f | %s | %s |\n", r.Suite, over.Name, under.Name, r.Ratio, target, verdict)
+		fmt.Fprintf(&s, "| %s: %s to %s | %.2f | %s | %s |\n", r.Suite, r.Sides[0].Name, r.Sides[1].Name, r.Ratio, target, verdict)
 	}
 	s.WriteString("\n")
 	for _, r := range p.Results {
@@ -234,7 +230,7 @@ A launch with one listed host:
 | nsenter, two iptables-restore, the lookup, the proof that the rules hold; less what overlaps | %.1f | %.0f %% |
 
 An empty Go program for kgate and one for the gate, beside bwrap and slirp4netns, would make %.1f ms without any
-rules: a ratio of %.2f, if nothing overlaps. On two processors little can: the helpers' starts keep both busy.
+rules: a ratio of %.2f, if nothing overlaps.
 `, alone, 100*alone/listed, whole-bare, 100*(whole-bare)/listed, start, 100*start/listed,
 		listed-alone-(whole-bare)-start, 100*(listed-alone-(whole-bare)-start)/listed, alone+2*empty, (alone+2*empty)/alone)
 }

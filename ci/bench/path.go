@@ -61,23 +61,14 @@ var mtus = []int{1500, 9000, 16384, 32768, 65520}
 func (o order) path() (result, error) {
 	const pieces = transfer / 4
 	get := []string{"./probe", lab.StageProbe, "-t", "60s", "http", fmt.Sprintf("http://203.0.113.10:8080/bytes/%d", pieces)}
-	for from, to := range map[string]string{
-		filepath.Join(o.Dir, "probe"): filepath.Join(o.BareDir, "probe"),
-		os.Args[0]:                    filepath.Join(o.Dir, "connect"),
+	for to, from := range map[string]string{
+		filepath.Join(o.BareDir, "probe"):   filepath.Join(o.Dir, "probe"),
+		filepath.Join(o.BareDir, "connect"): os.Args[0],
+		filepath.Join(o.Dir, "connect"):     os.Args[0],
 	} {
 		if err := exec.Command("cp", from, to).Run(); err != nil {
 			return result{}, fmt.Errorf("cp %s %s: %w", from, to, err)
 		}
-	}
-	if err := exec.Command("cp", os.Args[0], filepath.Join(o.BareDir, "connect")).Run(); err != nil {
-		return result{}, err
-	}
-	home := func(name, policy string) (string, error) {
-		dir := filepath.Join(o.Home, name)
-		if err := os.MkdirAll(filepath.Join(dir, ".kgate"), 0o700); err != nil {
-			return "", err
-		}
-		return dir, os.WriteFile(filepath.Join(dir, ".kgate", "config.yaml"), []byte("version: 1\nnetwork: restricted\n"+policy), 0o600)
 	}
 	b := &bench{rounds: max(5, o.Rounds/6), home: o.Home}
 	// Now and then bwrap fails where slirp4netns configures its network while it is
@@ -90,12 +81,12 @@ func (o order) path() (result, error) {
 
 	var plans []plan
 	for _, mtu := range mtus {
-		dir, err := home(fmt.Sprint("mtu-", mtu), fmt.Sprintf("mtu: %d\nallow:\n  hosts: [203.0.113.10]\n", mtu))
-		if err != nil {
+		home := filepath.Join(o.Home, fmt.Sprint("mtu-", mtu))
+		if err := writePolicy(home, fmt.Sprintf("mtu: %d\nallow:\n  hosts: [203.0.113.10]\n", mtu)); err != nil {
 			return result{}, err
 		}
 		plans = append(plans,
-			plan{name: fmt.Sprintf("64 MiB, MTU %d, kgate", mtu), dir: o.Dir, home: dir, argv: through(get...)},
+			plan{name: fmt.Sprintf("64 MiB, MTU %d, kgate", mtu), dir: o.Dir, home: home, argv: through(get...)},
 			plan{name: fmt.Sprintf("64 MiB, MTU %d, no filter", mtu), dir: o.BareDir, argv: bare(mtu, get...)})
 	}
 	sides, err := b.alternate(plans...)
@@ -125,7 +116,8 @@ func (o order) path() (result, error) {
 		dir, argv := o.BareDir, bare(65520, "./connect", stageConnect, c.to)
 		where := o.Home
 		if c.policy != "" {
-			if where, err = home("connect", c.policy); err != nil {
+			where = filepath.Join(o.Home, "connect")
+			if err := writePolicy(where, c.policy); err != nil {
 				return result{}, err
 			}
 			dir, argv = o.Dir, through("./connect", stageConnect, c.to)

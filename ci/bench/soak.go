@@ -33,7 +33,7 @@ const together = 50
 // first launch, but for the audit log.
 func (o order) soak() (result, error) {
 	home := filepath.Join(o.Home, "soak")
-	if err := writePolicy(home, []string{"allowed.test"}); err != nil {
+	if err := writePolicy(home, "allow:\n  hosts: [allowed.test]\n"); err != nil {
 		return result{}, err
 	}
 	temp := filepath.Join(home, "tmp")

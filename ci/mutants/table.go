@@ -94,6 +94,7 @@ fresh:/tmp            box-namespaces
 fresh:/var/tmp        box-files
 fresh:/run            box-namespaces
 fresh:/run/kgate      shell-nested
+env:*                 TestOuterEnv
 fresh:*/home          home-write-isolated box-files
 fresh:*               home-write-isolated box-files
 freeze:*              box-ways-out

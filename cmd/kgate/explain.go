@@ -137,14 +137,15 @@ func planText(plan *backends.Plan) string {
 // the packet filter.
 func filterText(plan *backends.Plan) string {
 	var b strings.Builder
-	for _, h := range plan.Helpers {
+	helpers, rules := bubblewrap.FilterParts(plan)
+	for _, h := range helpers {
 		fmt.Fprintf(&b, "# beside the box: %s\n#   %s\n", oneLine(fmt.Sprintf("%s (%s)", h.Why, h.From)), oneLine(bubblewrap.Line(h.Words)))
 	}
-	for i, p := range plan.Packets {
-		if i == 0 || p.Family != plan.Packets[i-1].Family || p.Table != plan.Packets[i-1].Table {
-			fmt.Fprintf(&b, "# packet filter, IPv%d, table %s:\n", p.Family, p.Table)
+	for i, r := range rules {
+		if i == 0 || r.Family != rules[i-1].Family || r.Table != rules[i-1].Table {
+			fmt.Fprintf(&b, "# packet filter, IPv%d, table %s:\n", r.Family, r.Table)
 		}
-		fmt.Fprintf(&b, "#   %-72s  # %s\n", oneLine(p.Line), oneLine(fmt.Sprintf("%s (%s)", p.Why, p.From)))
+		fmt.Fprintf(&b, "#   %-72s  # %s\n", oneLine(r.Spec), oneLine(fmt.Sprintf("%s (%s)", r.Why, r.From)))
 	}
 	return b.String()
 }
@@ -207,6 +208,7 @@ func planParts(parts []backends.Part) []planPart {
 }
 
 func printPlanJSON(w io.Writer, plan *backends.Plan, script string) error {
+	helpers, rules := bubblewrap.FilterParts(plan)
 	out := struct {
 		Version  int                `json:"version"`
 		Backend  string             `json:"backend"`
@@ -224,7 +226,7 @@ func printPlanJSON(w io.Writer, plan *backends.Plan, script string) error {
 		Script   string             `json:"script"`
 	}{
 		Version: jsonVersion, Backend: plan.Backend, Network: plan.Network.Value, From: plan.Network.From.String(),
-		Hosts: []string{}, Findings: plan.Findings, Parts: planParts(plan.Parts), Files: []planFile{}, Helpers: planParts(plan.Helpers), Packets: []planPacket{},
+		Hosts: []string{}, Findings: plan.Findings, Parts: planParts(plan.Parts), Files: []planFile{}, Helpers: planParts(helpers), Packets: []planPacket{},
 		Rules: planRules(plan),
 		Dir:   plan.Command.Dir, Command: plan.Command.Argv, Script: script,
 	}
@@ -233,8 +235,8 @@ func printPlanJSON(w io.Writer, plan *backends.Plan, script string) error {
 			out.Hosts = append(out.Hosts, hostText(h))
 		}
 	}
-	for _, p := range plan.Packets {
-		out.Packets = append(out.Packets, planPacket{p.Family, p.Table, p.Line, p.Why, p.From.String()})
+	for _, r := range rules {
+		out.Packets = append(out.Packets, planPacket{r.Family, r.Table, r.Spec, r.Why, r.From.String()})
 	}
 	for _, f := range plan.Files {
 		out.Files = append(out.Files, planFile{f.Name, fmt.Sprintf("%04o", f.Mode.Perm()), f.Content, f.Why})

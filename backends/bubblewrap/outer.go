@@ -30,12 +30,14 @@ func outerEnv(env []string) []string {
 	return out
 }
 
-// innerEnv is the words that give the command what outerEnv leaves out.
-func innerEnv(env []string) (words []byte) {
-	for _, e := range env {
+// innerEnv gives the command what outerEnv leaves out.
+func (w *planner) innerEnv() {
+	for _, e := range w.c.Env {
 		if name, value, ok := strings.Cut(e, "="); ok && loads(name) {
-			words = append(words, "--setenv\x00"+name+"\x00"+value+"\x00"...)
+			w.add("env:"+name, "the command's, and kept from bwrap, which would load what it names", built("environment"), setEnv, name, value)
 		}
 	}
-	return words
 }
+
+// setEnv is bwrap's word for a variable. What follows it is nobody's descriptor.
+const setEnv = "--setenv"
