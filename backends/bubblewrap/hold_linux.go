@@ -113,26 +113,23 @@ func (l *ledger) sweep() error {
 	if _, err := l.file.ReadAt(data, 0); err != nil {
 		return fmt.Errorf("read %q: %w", l.path, err)
 	}
+	dir := -1 // open, once the ledger has said which
 	for name := range bytes.SplitSeq(data, []byte{0}) {
 		if len(name) < 2 {
 			continue
 		}
-		if name[0] == 'D' {
-			l.dir = string(name[1:])
+		if name[0] == 'D' && dir < 0 {
+			dir, err = openReal(string(name[1:]))
+			if err != nil && !swapped(err) && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("take away what was made in %q: %w", name[1:], err)
+			}
+			defer unix.Close(dir)
 			continue
 		}
-		if l.dir == "" {
-			break // not written by kgate, or not to its end
+		if dir < 0 {
+			break // not written by kgate, or not to its end, or there is no such directory any more
 		}
-		path := filepath.Join(l.dir, string(name[1:]))
-		if name[0] == 'd' {
-			// A directory that somebody has put something into is his now.
-			unix.Rmdir(path)
-			continue
-		}
-		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() <= maxContent {
-			unix.Unlink(path)
-		}
+		removeHeld(dir, string(name[1:]), name[0] == 'f')
 	}
 	if err := os.Remove(l.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -155,9 +152,23 @@ func hold(o *own, release *os.File) (h *holder, err error) {
 	}
 	sweepOthers(run)
 	in := map[string]*ledger{}
+	at := map[string]int{} // the directories, open
+	defer func() {
+		for _, fd := range at {
+			unix.Close(fd)
+		}
+	}()
 	for _, x := range o.Holds {
 		dir := filepath.Dir(x.Path)
 		if in[dir] == nil {
+			fd, err := openReal(dir)
+			if swapped(err) {
+				return h, swappedError(x.Path)
+			}
+			if err != nil {
+				return h, fmt.Errorf("keep %q from being made: %w", x.Path, err)
+			}
+			at[dir] = fd
 			l, err := openLedger(run, dir)
 			if err != nil {
 				return h, err
@@ -185,32 +196,25 @@ func hold(o *own, release *os.File) (h *holder, err error) {
 		return h, err
 	}
 	for _, x := range o.Holds {
-		if err := h.make(x, in[filepath.Dir(x.Path)]); err != nil {
+		dir := filepath.Dir(x.Path)
+		if err := h.make(x, at[dir], in[dir]); err != nil {
 			return h, err
 		}
 	}
 	return h, nil
 }
 
-func (h *holder) make(x Hold, l *ledger) error {
-	var err error
-	if x.File {
-		var fd int
-		fd, err = unix.Open(x.Path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o444)
-		if err == nil {
-			_, err = unix.Write(fd, []byte(x.Content))
-			unix.Close(fd)
-		}
-	} else {
-		err = unix.Mkdir(x.Path, 0o755)
-	}
+func (h *holder) make(x Hold, dir int, l *ledger) error {
+	err := makeHeld(dir, filepath.Base(x.Path), x)
 	switch {
 	case err == nil && x.Found: // the launch that held it has just ended
 		_, err = l.file.Write(record(x))
 		return err
 	case err == nil, errors.Is(err, fs.ErrExist):
 		return nil
-	case errors.Is(err, unix.EROFS), errors.Is(err, fs.ErrPermission) && !mayChmod(l.dir):
+	case swapped(err):
+		return swappedError(x.Path)
+	case errors.Is(err, unix.EROFS), errors.Is(err, fs.ErrPermission) && !mayChmod(dir):
 		// The kernel refuses the command the same, so nothing has to be held.
 		h.skipped[x.Path] = true
 		return nil
@@ -221,22 +225,25 @@ func (h *holder) make(x Hold, l *ledger) error {
 }
 
 // mayChmod says whether the command could make a directory writable for itself.
-func mayChmod(dir string) bool {
+func mayChmod(dir int) bool {
 	var st unix.Stat_t
-	return unix.Stat(dir, &st) != nil || int(st.Uid) == os.Geteuid()
+	return unix.Fstat(dir, &st) != nil || int(st.Uid) == os.Geteuid()
 }
 
 // The janitor's input is the number of bwrap's process, which is its process
 // group's too, and then nothing: the end of the input is kgate's end. Descriptor
 // 3 ends with the box. What follows is what sweep does. It shares kgate's own
 // hold on the locks, so that they are held until it is done. Its arguments are
-// the descriptor, the file and the directory of each ledger.
+// the descriptor, the file and the directory of each ledger. It works in that
+// directory, once the kernel says that this is where it is: on the way there may
+// be a symlink by now.
 const janitor = `read -r box
 read -r _
 [ -z "$box" ] || kill -KILL "-$box" 2>/dev/null
 read -r _ <&3
 while [ $# -gt 2 ]; do
-	if cd -- "$3" && flock -n -x "$1"; then
+	if cd -P -- "$3" && [ "$(pwd -P; echo .)" = "$3
+." ] && flock -n -x "$1"; then
 		names() { tr '\0\n' '\n\0' <"$2" | sed -n "s/^$1//p" | tr '\0\n' '\n\0'; }
 		names d "$2" | xargs -0 sh -c 'for f; do rmdir "./$f"; done' sh 2>/dev/null
 		names f "$2" | xargs -0 sh -c 'for f; do find "./$f" -maxdepth 0 -type f -size -3c -exec rm -f {} \;; done' sh 2>/dev/null

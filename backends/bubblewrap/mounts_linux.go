@@ -71,6 +71,46 @@ func binds(plan *backends.Plan) []bound {
 	return all
 }
 
+// points lists the places at which a plan's words mount something. Parts that are
+// left out are not counted.
+func points(plan *backends.Plan, out func(part string) bool) []string {
+	var all []string
+	for _, part := range plan.Parts {
+		if part.Name == "end" {
+			break
+		}
+		n := len(part.Words)
+		if n < 2 || out(part.Name) {
+			continue
+		}
+		if part.Words[n-2] == "--tmpfs" {
+			all = append(all, part.Words[n-1])
+		} else if n >= 3 {
+			switch part.Words[n-3] {
+			case "--bind", "--ro-bind", "--ro-bind-data":
+				all = append(all, part.Words[n-1])
+			}
+		}
+	}
+	return all
+}
+
+// missing returns a place at which something should be mounted and nothing is, ""
+// when there is none: bwrap was led to another place, where a mask or what holds
+// a name covers nothing.
+func missing(box []mountLine, want []string) string {
+	have := make(map[string]bool, len(box))
+	for _, m := range box {
+		have[m.point] = true
+	}
+	for _, p := range want {
+		if !have[p] {
+			return p
+		}
+	}
+	return ""
+}
+
 // around returns the bind with the longest place that contains a path, nil when
 // none does. One at the path itself does not count when below is set.
 func around(all []bound, path string, below bool) *bound {
@@ -187,6 +227,9 @@ func (p *box) look(plan *backends.Plan, pid int) (bool, error) {
 	}
 	if m := astray(host, made, binds(plan)); m != nil && !omit("look") {
 		return false, fmt.Errorf("box: what is at %q changed while the box was made: it would have shown %q (nothing was started: look for what replaces directories there, a command in another box may)", m.point, m.root)
+	}
+	if at := missing(made, points(plan, p.out)); at != "" && !omit("look-missing") {
+		return false, fmt.Errorf("box: what is at %q changed while the box was made: what should cover it does not (nothing was started: look for what replaces directories there, a command in another box may)", at)
 	}
 	return true, nil
 }

@@ -2,6 +2,7 @@ package bubblewrap
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -152,6 +153,62 @@ func TestLook(t *testing.T) {
 				t.Errorf("ran %v: %v", ran, r)
 			}
 		})
+	}
+}
+
+// TestLookFindsWhatIsMissing puts a link to an allowed directory in the place of
+// one of the project while bwrap mounts what protects it. All of it lands on the
+// former, where it may lie; put back, the latter would be free.
+func TestLookFindsWhatIsMissing(t *testing.T) {
+	s := newSite(t)
+	s.git("init", "-q", "lib")
+	s.git("init", "-q", s.path("~/shared"))
+	s.allow("~/shared", true)
+	s.symlink("../../shared", "evil")
+	for _, swaps := range []bool{false, true} {
+		plan := s.plan("sh", "-c", "echo evil >lib/.git/hooks/x; touch ran")
+		o := plan.Extra.(*own)
+		real := o.Bwrap
+		o.Bwrap = filepath.Join(t.TempDir(), "bwrap")
+		swap := "cd " + s.project + " && mv lib was && mv evil lib && "
+		if !swaps {
+			swap = ""
+		}
+		if err := os.WriteFile(o.Bwrap, []byte("#!/bin/sh\n"+swap+"exec "+real+" \"$@\"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		l, err := s.start(plan, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := l.wait()
+		ran := os.Remove(s.path("ran")) == nil
+		if ran == swaps || swaps && (r.err == nil || !strings.Contains(r.err.Error(), "what should cover it does not")) {
+			t.Errorf("exchanged %v: ran %v: %v", swaps, ran, r)
+		}
+	}
+}
+
+// What a launch is given to mount on is there before bwrap comes. Where a link has
+// come into its way since, bwrap makes what it misses, outside of the box too:
+// its own root has the host's at /oldroot meanwhile. It is empty, whatever happens.
+func TestBwrapMakesNothingButEmptyNames(t *testing.T) {
+	s := newSite(t)
+	keep := s.mkdir("~/keep")
+	s.symlink("/oldroot"+keep, "lib")
+	bwrap := s.plan("true").Extra.(*own).Bwrap
+	args := []string{"--ro-bind", "/", "/", "--bind", s.project, s.project, "--tmpfs", s.path("lib/.git/hooks"), "--ro-bind", "/dev/null", s.path("lib/.envrc"),
+		"sh", "-c", "echo evil >lib/.git/hooks/x; echo evil >lib/.envrc; exit 0"}
+	if out, err := exec.Command(bwrap, args...).CombinedOutput(); err != nil {
+		t.Logf("%v: %s", err, out) // it may well refuse
+	}
+	for line := range strings.Lines(snapshot(t, keep)) {
+		switch name, mode, _ := strings.Cut(strings.TrimSpace(line), " "); {
+		case name == "/.envrc" && strings.HasSuffix(mode, ` ""`), name == "/.git", name == "/.git/hooks":
+			t.Logf("left: %s", line)
+		case strings.HasPrefix(name, "/"):
+			t.Errorf("left: %s", line)
+		}
 	}
 }
 

@@ -241,6 +241,11 @@ func orNull(f, null *os.File) *os.File {
 	return f
 }
 
+// out says whether a part of the plan is left out of the box.
+func (p *box) out(part string) bool {
+	return omit(part) || p.held.skipped[strings.TrimPrefix(part, "absent:")]
+}
+
 // argv is bwrap's own argument list. What describes the box goes through --args,
 // whose words may be long and many; the command's own stay where they were.
 func (p *box) argv(plan *backends.Plan, d *descriptors) (words []byte, argv []string, err error) {
@@ -250,7 +255,7 @@ func (p *box) argv(plan *backends.Plan, d *descriptors) (words []byte, argv []st
 		if part.Name == "end" {
 			inCommand = true
 		}
-		if omit(part.Name) || p.held.skipped[strings.TrimPrefix(part.Name, "absent:")] {
+		if p.out(part.Name) {
 			continue
 		}
 		for _, word := range part.Words {

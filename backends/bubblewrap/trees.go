@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"sort"
+	"strings"
 
 	"github.com/kgate-dev/kgate/backends"
 	"github.com/kgate-dev/kgate/launcher/policy"
@@ -177,6 +179,34 @@ func (w *planner) lifted(path string) bool {
 		}
 	}
 	return false
+}
+
+// past is a path with the symlinks in its directories followed: only there can a
+// mount keep something. "" when one leads nowhere. A link in a writable tree is
+// not kept itself, and the plan says so.
+func (w *planner) past(path string) string {
+	dir := filepath.Dir(path)
+	for !w.exists(dir) {
+		dir = filepath.Dir(dir)
+	}
+	real := w.real(dir)
+	info, err := w.h.Lstat(real)
+	dangling := err == nil && info.Mode()&fs.ModeSymlink != 0
+	if real == dir && !dangling {
+		return path
+	}
+	if w.at(path).kind == writable && !w.lifted(path) {
+		f := backends.Finding{Row: "ways out", Status: backends.Degraded,
+			Reason: fmt.Sprintf("%q leads through a symlink, which a command in the box can replace: what lies there is protected, the link is not", dir),
+			Mend:   "put the directory itself there"}
+		if !slices.Contains(w.findings, f) {
+			w.findings = append(w.findings, f)
+		}
+	}
+	if dangling {
+		return ""
+	}
+	return filepath.Join(real, strings.TrimPrefix(path, dir))
 }
 
 // hideDenied masks what may not be read, where the box would show it.

@@ -136,7 +136,7 @@ func (w *planner) guard(path, why string, hold bool) {
 
 // guardAs is guard for a path that has to be a file with some content to be held.
 func (w *planner) guardAs(path, why string, hold bool, content *string) {
-	if w.at(path).kind != writable || w.lifted(path) {
+	if path = w.past(path); path == "" || w.at(path).kind != writable || w.lifted(path) {
 		return
 	}
 	from := built("ways out")
