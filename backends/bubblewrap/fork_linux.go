@@ -1,26 +1,5 @@
 package bubblewrap
 
-import (
-	"os"
-	"syscall"
-)
+import "github.com/kgate-dev/kgate/backends/tied"
 
-// fork starts a program in the root directory. It is os.StartProcess without the
-// throwaway child that the latter makes once to see what the kernel can do.
-func fork(path string, argv, env []string, files []*os.File, sys *syscall.SysProcAttr) (pid int, err error) {
-	fds := make([]uintptr, len(files))
-	for i, f := range files {
-		fds[i] = f.Fd()
-	}
-	return syscall.ForkExec(path, argv, &syscall.ProcAttr{Dir: "/", Env: env, Files: fds, Sys: sys})
-}
-
-// wait reaps a child.
-func wait(pid int) (syscall.WaitStatus, error) {
-	var status syscall.WaitStatus
-	for {
-		if _, err := syscall.Wait4(pid, &status, 0, nil); err != syscall.EINTR {
-			return status, os.NewSyscallError("wait4", err)
-		}
-	}
-}
+var fork, wait = tied.Fork, tied.Wait

@@ -173,10 +173,9 @@ func tryAttach(c Config, bwrap string) error {
 		return err
 	}
 	defer holdW.Close()
-	cmd := exec.Command(bwrap, "--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--die-with-parent",
-		"--ro-bind", "/", "/", "--dev", "/dev", "--info-fd", "3", "--block-fd", "4", "--", "/bin/false")
-	cmd.ExtraFiles = []*os.File{w, holdR}
-	box, err := start("bubblewrap", cmd)
+	box, err := start("bubblewrap", command{env: os.Environ(), files: []*os.File{w, holdR},
+		argv: []string{bwrap, "--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--die-with-parent",
+			"--ro-bind", "/", "/", "--dev", "/dev", "--info-fd", "3", "--block-fd", "4", "--", "/bin/false"}})
 	w.Close()
 	holdR.Close()
 	if err != nil {

@@ -1,12 +1,11 @@
 package hostfilter
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -15,38 +14,68 @@ import (
 // restorer hands rules to one family's iptables-restore. It is used by one
 // goroutine at a time.
 type restorer struct {
+	ctx  context.Context // its end is the program's
 	prog string
+	enter
 	warm *restoring // started ahead of need; nil: none
+}
+
+// enter is how a program gets into the box's namespaces; zero: it is there.
+type enter struct {
+	nsenter string
+	ns      *namespaces
 }
 
 // restoring is an iptables-restore that waits for its input.
 type restoring struct {
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	stderr bytes.Buffer
+	*child
+	in io.WriteCloser
 }
 
-// newRestorer installs rules with the first of the programs that can, and
-// returns a restorer that uses the same one from then on. Only trying tells
-// which works: the kernel may lack what the host's default needs.
-func newRestorer(progs []string, first, rest string) (*restorer, error) {
-	var errs []string
-	for _, p := range progs {
-		r := &restorer{prog: p}
-		err := r.run(first, false)
-		if err == nil {
-			if rest != "" {
-				err = r.run(rest, true)
+// install installs both families' rules side by side. Only trying tells which
+// program works: the kernel may lack what the host's default needs.
+func install(ctx context.Context, c Config, ns *namespaces) (installed, error) {
+	rules := Rules(c)
+	try := func(progs []string, family int) (prog string, err error) {
+		var errs []string
+		first, rest := restoreText(rules, family)
+		for _, prog = range progs {
+			r := &restorer{ctx: ctx, prog: prog, enter: enter{c.Tools.Nsenter, ns}}
+			err = r.run(first, false)
+			if err == nil {
+				if rest != "" {
+					err = r.run(rest, true)
+				}
+				// The first part stands, so no other program may begin again.
+				return prog, err
 			}
-			// The first part stands, so no other program may begin again.
-			return r, err
+			errs = append(errs, err.Error())
 		}
-		errs = append(errs, err.Error())
+		if len(progs) == 0 {
+			return "", errors.New("not installed")
+		}
+		return "", errors.New(strings.Join(errs, "; "))
 	}
-	if len(errs) == 0 {
-		return nil, errors.New("iptables-restore is not installed")
+	var i installed
+	var err4, err6 error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		i.Prog6, err6 = try(c.Tools.Restore6, 6)
+	}()
+	i.Prog, err4 = try(c.Tools.Restore, 4)
+	<-done
+	switch {
+	case err4 != nil && strings.Contains(err4.Error(), ": nsenter: "):
+		return i, &Fault{RowEnter, err4, ""}
+	case err4 != nil:
+		return i, &Fault{RowFilter, err4, mendFilter}
+	case err6 != nil && c.IPv6:
+		return i, &Fault{RowFilter6, err6, mendFilter6}
+	case err6 != nil:
+		i.Prog6 = ""
 	}
-	return nil, errors.New(strings.Join(errs, "; "))
+	return i, nil
 }
 
 // open adds rules that accept packets to the addresses; close takes them away.
@@ -66,22 +95,20 @@ func (r *restorer) run(text string, keep bool) error {
 	if p == nil || !keep {
 		var err error
 		if p, err = r.start(keep); err != nil {
-			return fmt.Errorf("start %s: %w", r.prog, err)
+			return err
 		}
 	}
-	_, werr := io.WriteString(p.in, text)
+	defer context.AfterFunc(r.ctx, p.kill)()
+	_, err := io.WriteString(p.in, text)
 	p.in.Close()
-	err := p.cmd.Wait()
-	if err == nil {
-		err = werr
-	}
-	if err == nil {
-		return nil
-	}
-	if said := words(p.stderr.String()); said != "" {
+	<-p.gone
+	switch said := words(p.stderr.String()); {
+	case p.status == 0:
+		return err
+	case said != "":
 		return fmt.Errorf("%s: %s", r.prog, said)
 	}
-	return fmt.Errorf("%s: %w", r.prog, err)
+	return fmt.Errorf("%s: %w", r.prog, p.fault("early"))
 }
 
 // start starts the program. The legacy programs take a lock in a directory that
@@ -94,15 +121,23 @@ func (r *restorer) start(keep bool) (*restoring, error) {
 	}
 	f := os.NewFile(uintptr(lock), "xtables.lock")
 	defer f.Close()
-	p := &restoring{cmd: exec.Command(r.prog)}
-	if keep {
-		p.cmd.Args = append(p.cmd.Args, "--noflush")
+	in, text, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe to %s: %w", r.prog, err)
 	}
-	p.cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "XTABLES_LOCKFILE=/proc/self/fd/3"}
-	p.cmd.ExtraFiles = []*os.File{f}
-	p.cmd.Stderr = &p.stderr
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
+	defer in.Close()
+	cmd := command{argv: []string{r.prog}, in: in, files: []*os.File{f}, env: append(helperEnv[:len(helperEnv):len(helperEnv)], fmt.Sprintf("XTABLES_LOCKFILE=/proc/self/fd/%d", fdLock))}
+	if r.ns != nil {
+		cmd.argv = append(enterArgv(r.nsenter, fdRestoreUser, fdRestoreNet), r.prog)
+		cmd.files = append(cmd.files, r.ns.user, r.ns.net)
+	}
+	if keep {
+		cmd.argv = append(cmd.argv, "--noflush")
+	}
+	c, err := start(r.prog, cmd)
+	if err != nil {
+		text.Close()
 		return nil, err
 	}
-	return p, startTied(p.cmd)
+	return &restoring{c, text}, nil
 }

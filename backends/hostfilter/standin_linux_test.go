@@ -94,10 +94,9 @@ func bare(b *box, t0 time.Time) int {
 	if err != nil {
 		return 125
 	}
-	cmd := exec.Command("slirp4netns", "--configure", "--disable-host-loopback", "--mtu=65520", "--ready-fd=3", "--exit-fd=4",
-		"--userns-path=/proc/self/fd/5", "--netns-type=path", "/proc/self/fd/6", Device)
-	cmd.ExtraFiles = []*os.File{p.readyOut, p.exitIn, ns.user, ns.net}
-	s, err := start("slirp4netns", cmd)
+	s, err := start("slirp4netns", command{env: helperEnv, files: []*os.File{p.readyOut, p.exitIn, ns.user, ns.net},
+		argv: []string{OnPath("slirp4netns"), "--configure", "--disable-host-loopback", "--mtu=65520", "--ready-fd=3", "--exit-fd=4",
+			"--userns-path=/proc/self/fd/5", "--netns-type=path", "/proc/self/fd/6", Device}})
 	if err != nil {
 		return 125
 	}
