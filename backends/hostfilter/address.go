@@ -24,6 +24,7 @@ var reserved = []struct {
 // (RFC 4291, RFC 2765) ones.
 var embedding = []netip.Prefix{
 	netip.MustParsePrefix("64:ff9b::/96"),
+	netip.MustParsePrefix("64:ff9b:1::/48"),
 	netip.MustParsePrefix("::/96"),
 	netip.MustParsePrefix("::ffff:0:0:0/96"),
 }

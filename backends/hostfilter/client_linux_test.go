@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
@@ -46,6 +47,15 @@ func clientMain(steps []string) int {
 			got, err = datagram(f[1], f[2])
 		case "stranger": // ADDR: answer whoever writes
 			err = stranger(f[1])
+		case "familiar": // ADDR STRANGER: let the stranger answer, as one who was spoken to
+			err = familiar(f[1], f[2])
+		case "forged": // ADDR TO: send to ADDR in TO's name, and to TO in ADDR's
+			err = forged(netip.MustParseAddrPort(f[1]), netip.MustParseAddrPort(f[2]))
+		case "bound": // SERVER NAME: ask by way of the device, wherever the server is
+			c := &dns.Client{Timeout: 500 * time.Millisecond, Dialer: &net.Dialer{Control: onDevice(Device)}}
+			q := new(dns.Msg)
+			q.SetQuestion(dns.Fqdn(f[2]), dns.TypeA)
+			_, _, err = c.Exchange(q, f[1])
 		case "lookup":
 			var addrs []string
 			r := &net.Resolver{PreferGo: true}

@@ -201,11 +201,13 @@ func (l *lab) set() error {
 			go web(ln, "machine")
 		}
 	}
-	pc, err := net.ListenPacket("udp", "127.0.0.1:53")
-	if err != nil {
-		return err
+	for _, addr := range []string{"127.0.0.1:53", "[::1]:53"} {
+		pc, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			return err
+		}
+		go (&dns.Server{PacketConn: pc, Handler: l}).ActivateAndServe()
 	}
-	go (&dns.Server{PacketConn: pc, Handler: l}).ActivateAndServe()
 	return l.serve()
 }
 

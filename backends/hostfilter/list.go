@@ -36,7 +36,9 @@ func newList(hosts []policy.Host) *list {
 // listed. The name may have capitals and a final dot.
 func (l *list) ports(name string) []uint16 {
 	name = plain(name)
-	if name == "" {
+	// A label may hold a dot, which is written `\.` and ends no label: no host has
+	// such a name, and it is not below the name that it seems to be below.
+	if name == "" || strings.Contains(name, `\`) {
 		return nil
 	}
 	ports := append([]uint16(nil), l.exact[name]...)

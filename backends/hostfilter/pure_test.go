@@ -53,7 +53,7 @@ func TestJudge(t *testing.T) {
 		"192.0.2.7": true, "2001:db8::7": true, "10.0.2.2": true, "10.0.2.3": true, "10.0.2.100": true, "fd00::2": true,
 		"::": true, "::1": true, "fe80::1": true, "ff02::1": true,
 		"::ffff:127.0.0.1": true, "::ffff:192.0.2.7": true, "::ffff:203.0.113.10": false, "::127.0.0.1": true,
-		"64:ff9b::7f00:1": true, "64:ff9b::a9fe:a9fe": true, "64:ff9b::cb00:710a": false, "2002:7f00:1::1": true, "2002:cb00:710a::1": false,
+		"64:ff9b::7f00:1": true, "64:ff9b::a9fe:a9fe": true, "64:ff9b::cb00:710a": false, "64:ff9b:1::a9fe:a9fe": true, "64:ff9b:1::cb00:710a": false, "2002:7f00:1::1": true, "2002:cb00:710a::1": false,
 	} {
 		if got := judge(netip.MustParseAddr(addr), own); (got != "") != bad {
 			t.Errorf("judge(%s) = %q, want bad %v", addr, got, bad)
@@ -66,6 +66,8 @@ func TestListPorts(t *testing.T) {
 	for name, want := range map[string][]uint16{
 		"allowed.test.": {0, 443, 1}, "ALLOWED.Test": {0, 443, 1}, "a.wild.test": {80, 1}, "a.b.wild.test": {80, 1}, "wild.test": {1},
 		"test": nil, "": nil, ".": nil, "allowed.test.evil.example": nil, "notallowed.tes": nil, "203.0.113.9": nil, "allowed.te\u017ft": nil,
+		// One label with a dot in it is one below "test", or is a name of its own.
+		`x\.wild.test.`: nil, `a.x\.wild.test.`: nil, `allowed\.test.`: nil, `\*.wild.test.`: nil,
 	} {
 		if got := l.ports(name); !slices.Equal(got, want) {
 			t.Errorf("ports(%q) = %v, want %v", name, got, want)

@@ -12,7 +12,7 @@ import (
 type Rule struct {
 	Name   string // stable and unique; a mutant leaves out one
 	Family int    // 4 or 6
-	Table  string // "nat" or "filter"
+	Table  string // "nat", "mangle" or "filter"
 	Spec   string // a line for iptables-restore(8)
 	Why    string
 	From   policy.Origin // the entry that asked for it; zero: every filter has it
@@ -63,9 +63,9 @@ func family(f int, on bool, dns netip.Addr) []Rule {
 	add := func(name, table, spec, why string) {
 		rules = append(rules, Rule{Name: tag + name, Family: f, Table: table, Spec: spec, Why: why})
 	}
-	adm, loopback := "icmp-admin-prohibited", "127.0.0.1"
+	adm, loopback, inside, guest := "icmp-admin-prohibited", "127.0.0.1", "127.0.0.0/8", Guest
 	if f == 6 {
-		adm, loopback = "icmp6-adm-prohibited", "::1"
+		adm, loopback, inside, guest = "icmp6-adm-prohibited", "::1", "::1", Guest6
 	}
 	unmarked := fmt.Sprintf("-m mark ! --mark %#x", mark)
 	if on {
@@ -73,6 +73,10 @@ func family(f int, on bool, dns netip.Addr) []Rule {
 			add("gate-"+p, "nat", fmt.Sprintf("-A OUTPUT -d %s -p %s --dport %d %s -j REDIRECT", dns, p, gatePort, unmarked),
 				"names are asked of the gate, which alone may ask the resolver")
 		}
+		// A redirected packet still goes by the device that its socket is bound to,
+		// and slirp4netns would hand it to the loopback of the machine.
+		add("loopback-stays", "mangle", fmt.Sprintf("-A POSTROUTING ! -o lo -d %s -j DROP", inside),
+			"what is for the loopback leaves by no other device")
 	}
 	add("policy-output", "filter", ":OUTPUT DROP [0:0]", "what no rule lets out stays in")
 	add("policy-input", "filter", ":INPUT DROP [0:0]", "a stranger's packet must not make an answer to it look established")
@@ -81,11 +85,18 @@ func family(f int, on bool, dns netip.Addr) []Rule {
 		add("chain-port", "filter", ":"+chainPort+" - [0:0]", "addresses listed with a port")
 		add("chain-host", "filter", ":"+chainAny+" - [0:0]", "addresses listed without a port")
 		add("input-established", "filter", "-A INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT", "answers to what was let out")
-		// First, because nearly every packet of a long transfer is this one.
-		add("established", "filter", "-A OUTPUT -m conntrack --ctstate ESTABLISHED -j ACCEPT", "connections that were let out live on")
+		// First, because nearly every packet of a long transfer is this one. Only
+		// what the box began: a socket may have any IPv6 address as its own, and
+		// what it sends in a stranger's name would make the packet to the stranger
+		// an answer.
+		add("established", "filter", "-A OUTPUT -m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -j ACCEPT", "connections that were let out live on")
 	}
-	add("loopback", "filter", "-A OUTPUT -o lo -j ACCEPT", "the box's own loopback, and this filter's refusals on their way to the command")
+	// Only to the box's own addresses: a socket that is bound to the loopback device
+	// may send to any, and what was let out there once makes whoever has that
+	// address no stranger any more.
+	add("loopback", "filter", fmt.Sprintf("-A OUTPUT -o lo -d %s -j ACCEPT", inside), "the box's own loopback")
 	if on {
+		add("loopback-own", "filter", fmt.Sprintf("-A OUTPUT -o lo -d %s -j ACCEPT", guest), "the gate's answers, and this filter's refusals on their way to the command")
 		if f == 6 {
 			// slirp4netns learns the box's address from the question, so it
 			// need not ask in turn; and the box needs no router's advertisement.
@@ -172,10 +183,10 @@ const batch = 250
 // restoreText is what iptables-restore reads for one family: first all tables at
 // once, then, to be added with --noflush, what no one transaction holds. A program
 // that fails at the second table has left no half of the filter behind, which the
-// next one's would be added to: the first table's rules harm nobody twice.
+// next one's would be added to: the first tables' rules harm nobody twice.
 func restoreText(rules []Rule, f int) (first, rest string) {
 	var whole, more strings.Builder
-	for _, table := range []string{"nat", "filter"} {
+	for _, table := range []string{"nat", "mangle", "filter"} {
 		var lines []string
 		for _, r := range rules {
 			if r.Family == f && r.Table == table {

@@ -96,13 +96,13 @@ func scenes() []scene {
 			name: "names below a name", hosts: []string{"*.wild.test"},
 			steps: []step{
 				{"tcp " + thirdAddr + ":80", reset}, {"tcp deep.sub.wild.test:80", "^" + thirdAddr + "$"}, {"tcp " + thirdAddr + ":443", "^" + thirdAddr + "$"},
-				{"lookup wild.test", noHost}, {"lookup notwild.test", noHost}, {"lookup wild.test.attacker.test", noHost},
+				{"lookup wild.test", noHost}, {"lookup notwild.test", noHost}, {`dns 10.0.2.3:53 udp x\.wild.test A`, "^NXDOMAIN$"}, {"lookup wild.test.attacker.test", noHost},
 				{"lookup loop.wild.test", "^error: "}, {"lookup meta.wild.test", "^error: "}, {"lookup own.wild.test", "^error: "}, {"lookup slirp.wild.test", "^error: "},
 				{"lookup mixed.wild.test", "^" + webAddr + "$"}, {"tcp " + machineAddr + ":7777", reset},
 			},
 			refused: []string{`loop\.wild\.test: the answer 127\.0\.0\.1 is a loopback address`, `meta\.wild\.test: the answer 169\.254\.169\.254 is a link-local`,
 				`own\.wild\.test: the answer ` + machineAddr + ` is an address of this machine`, `mixed\.wild\.test: the answer ` + machineAddr, `slirp\.wild\.test: .*box's own`},
-			unasked: []string{"attacker", "notwild"},
+			unasked: []string{"attacker", "notwild", `x\.`},
 		},
 		{
 			name: "the machine's own address, listed", hosts: []string{machineAddr + ":7777", "*.wild.test"},
@@ -182,6 +182,28 @@ func scenes() []scene {
 			name: "a stranger's datagram over IPv6", hosts: []string{"2001:db8:113::10"}, orders: launchOrders{Config: Config{IPv6: true}},
 			steps:  []step{{"udp [2001:db8:113::10]:9000 hi", "^hi$"}, {"stranger [2001:db8:113::10]:9000", ""}},
 			unsent: []string{"secret"},
+		},
+		{
+			name: "a stranger who looks known", hosts: []string{webAddr},
+			steps:  []step{{"udp " + webAddr + ":9000 hi", "^hi$"}, {"familiar " + webAddr + ":9000 " + otherAddr + ":9001", "^error: "}},
+			unsent: []string{"secret"},
+		},
+		{
+			name: "in a stranger's name", hosts: []string{"2001:db8:113::10"}, orders: launchOrders{Config: Config{IPv6: true}},
+			steps: []step{
+				{"udp [2001:db8:113::10]:9000 hi", "^hi$"}, {"forged [fd00::100]:9000 [2001:db8:113::20]:9000", prohibited},
+				{"forged [2001:db8:113::10]:9000 [2001:db8:113::20]:9000", prohibited},
+			},
+			unsent: []string{"secret"},
+		},
+		{
+			name: "bound to the device", hosts: []string{"allowed.test"}, orders: launchOrders{Config: Config{IPv6: true}},
+			steps: []step{
+				{"bound 127.0.0.1:53 direct.test", "^error: "}, {"bound 10.0.2.3:53 direct.test", "^error: "},
+				{"bound [::1]:53 direct.test", "^error: "}, {"bound [fd00::3]:53 direct.test", "^error: "},
+				{"dns 10.0.2.3:53 udp allowed.test A", "^NOERROR "}, {"dns [fd00::3]:53 udp allowed.test A", "^NOERROR "},
+			},
+			unasked: []string{"direct.test"},
 		},
 		{
 			name: "the kernel's own packets", hosts: []string{webAddr},
