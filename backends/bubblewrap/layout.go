@@ -226,7 +226,8 @@ func (l *layout) overlay(o *overlay) {
 	case o.does == absent:
 		l.add(o.name, o.why, o.from, "--perms", "0555", "--tmpfs", o.path)
 	case o.dir:
-		l.add(o.name, o.why, o.from, "--perms", "0000", "--tmpfs", o.path)
+		// The command owns it: but for being read-only it could give itself the rights.
+		l.add(o.name, o.why, o.from, "--perms", "0000", "--tmpfs", o.path, "--remount-ro", o.path)
 	default:
 		// The bind is nodev, so that opening the null device through it fails.
 		l.add(o.name, o.why, o.from, "--ro-bind", "/dev/null", o.path)

@@ -79,16 +79,15 @@ func points(plan *backends.Plan, out func(part string) bool) []string {
 		if part.Name == "end" {
 			break
 		}
-		n := len(part.Words)
-		if n < 2 || out(part.Name) {
+		if out(part.Name) {
 			continue
 		}
-		if part.Words[n-2] == "--tmpfs" {
-			all = append(all, part.Words[n-1])
-		} else if n >= 3 {
-			switch part.Words[n-3] {
-			case "--bind", "--ro-bind", "--ro-bind-data":
-				all = append(all, part.Words[n-1])
+		for i, word := range part.Words {
+			switch rest := part.Words[i+1:]; {
+			case word == "--tmpfs" && len(rest) > 0:
+				all = append(all, rest[0])
+			case (word == "--bind" || word == "--ro-bind" || word == "--ro-bind-data") && len(rest) > 1:
+				all = append(all, rest[1])
 			}
 		}
 	}
