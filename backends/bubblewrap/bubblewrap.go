@@ -82,6 +82,11 @@ type planner struct {
 	findings []backends.Finding
 	holds    []Hold
 	roots    []tree // what of the host is shown beyond the system's
+
+	// What the search of the writable trees has come by: see nested.
+	met    []string // socket files
+	unseen bool     // not all of the trees was looked at
+	tooled int      // files of tools below the tops
 }
 
 // Plan turns a policy into the argument list of one launch. It reads the host

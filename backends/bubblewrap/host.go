@@ -27,9 +27,29 @@ type Host interface {
 	Writable(path string, info os.FileInfo) bool
 	// Path is the list of directories in which programs are looked for.
 	Path() []string
-	// Sockets are the names that unix sockets of this machine are bound to, as
-	// the kernel lists them.
-	Sockets() ([]string, error)
+	// Sockets are the unix sockets of kgate's network namespace that are bound to
+	// files, as the kernel tells them, and whether it tells the files and not the
+	// names alone.
+	Sockets() (all []Bound, files bool, err error)
+	// Inode says which file it is that Lstat has looked at.
+	Inode(info os.FileInfo) (Inode, bool)
+	// Devices are those of the filesystems that are mounted, as the kernel has
+	// them. What lies on a filesystem whose files have another one for stat(2)
+	// (btrfs, some of overlayfs) cannot be found among the sockets by its inode.
+	Devices() (map[uint64]bool, error)
+}
+
+// Inode is a file: its device in the form of stat(2), and the lower half of its
+// number, which is all that sock_diag(7) tells.
+type Inode struct {
+	Dev    uint64
+	Number uint32
+}
+
+// Bound is a unix socket that is bound to a file.
+type Bound struct {
+	Name string // as it was bound: maybe relative, and maybe not where it is now
+	File Inode
 }
 
 // ThisHost is the machine kgate runs on.
@@ -85,22 +105,12 @@ func mine(info os.FileInfo) bool {
 
 func (thisHost) Path() []string { return filepath.SplitList(os.Getenv("PATH")) }
 
-// Sockets reads the last column of /proc/net/unix, proc_net_unix in proc(5).
-// Names in the abstract namespace start with "@" there.
-func (thisHost) Sockets() ([]string, error) {
-	data, err := os.ReadFile("/proc/net/unix")
-	if err != nil {
-		return nil, err
+func (thisHost) Inode(info os.FileInfo) (Inode, bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return Inode{}, false
 	}
-	var names []string
-	for line := range strings.Lines(string(data)) {
-		line = strings.TrimSuffix(line, "\n")
-		// The path is the eighth field and may hold spaces itself.
-		if i := strings.Index(line, " /"); i >= 0 {
-			names = append(names, line[i+1:])
-		}
-	}
-	return names, nil
+	return Inode{uint64(st.Dev), uint32(st.Ino)}, true
 }
 
 // maxLinks is how many symlinks a path may pass through, as in path_resolution(7).

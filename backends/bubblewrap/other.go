@@ -20,3 +20,9 @@ func (b *Backend) Start(*backends.Plan, backends.Stdio) (backends.Process, error
 func (b *Backend) Probe(*policy.Policy) []backends.Finding {
 	return []backends.Finding{{Row: "bubblewrap", Status: backends.Blocked, Reason: errLinux.Error(), Mend: "use the box of this system"}}
 }
+
+// Sockets returns an error: see its Linux part.
+func (thisHost) Sockets() ([]Bound, bool, error) { return nil, false, errLinux }
+
+// Devices returns an error: see its Linux part.
+func (thisHost) Devices() (map[uint64]bool, error) { return nil, errLinux }

@@ -1,6 +1,7 @@
 package bubblewrap
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -15,19 +16,23 @@ import (
 )
 
 // fakeHost is a machine made of names: a value that starts with "-> " is a
-// symlink, "dir" a directory, "sock" a socket, "setuid" a program, anything else
-// a file's content.
+// symlink, "dir" a directory, "sock" a socket ("sock 5": with that inode), "setuid"
+// a program, anything else a file's content. All of it is on device 1.
 type fakeHost struct {
 	files      map[string]string
 	path       []string
-	sockets    []string
+	sockets    []Bound
+	namesOnly  bool // of the sockets
+	noSockets  bool // nor those
+	noDevices  bool
 	unreadable bool
 }
 
 type fakeInfo struct {
-	name string
-	mode fs.FileMode
-	size int64
+	name  string
+	mode  fs.FileMode
+	size  int64
+	inode uint32
 }
 
 func (i fakeInfo) Name() string               { return i.name }
@@ -54,11 +59,12 @@ func (h *fakeHost) Lstat(p string) (os.FileInfo, error) {
 	case !ok:
 		return nil, &fs.PathError{Op: "lstat", Path: p, Err: fs.ErrNotExist}
 	}
-	i := fakeInfo{path.Base(p), 0o755, int64(len(v))}
+	i := fakeInfo{path.Base(p), 0o755, int64(len(v)), 0}
+	fmt.Sscanf(v, "sock %d", &i.inode)
 	switch {
 	case v == "dir":
 		i.mode |= fs.ModeDir
-	case v == "sock":
+	case v == "sock", i.inode != 0:
 		i.mode |= fs.ModeSocket
 	case v == "setuid":
 		i.mode |= fs.ModeSetuid
@@ -103,7 +109,24 @@ func (h *fakeHost) ReadFile(p string) ([]byte, error) {
 func (h *fakeHost) Readable(string, os.FileInfo) bool { return !h.unreadable }
 func (h *fakeHost) Writable(string, os.FileInfo) bool { return true }
 func (h *fakeHost) Path() []string                    { return h.path }
-func (h *fakeHost) Sockets() ([]string, error)        { return h.sockets, nil }
+
+func (h *fakeHost) Sockets() ([]Bound, bool, error) {
+	if h.noSockets {
+		return nil, false, fs.ErrPermission
+	}
+	return h.sockets, !h.namesOnly, nil
+}
+
+func (h *fakeHost) Inode(info os.FileInfo) (Inode, bool) {
+	return Inode{1, info.(fakeInfo).inode}, true
+}
+
+func (h *fakeHost) Devices() (map[uint64]bool, error) {
+	if h.noDevices {
+		return nil, fs.ErrPermission
+	}
+	return map[uint64]bool{1: true, 2: true}, nil
+}
 
 func machine(more map[string]string) *fakeHost {
 	h := &fakeHost{path: []string{"/usr/bin"}, files: map[string]string{
@@ -264,7 +287,9 @@ func TestPlanOfAllowedPaths(t *testing.T) {
 	h := machine(map[string]string{
 		"/data/a/b/c/f": "x", "/home/u/link": "-> /data/a", "/home/u/.ssh/id": "x", "/home/u/docs/f": "x", "/data/s": "sock", "/data/a/b/s": "sock",
 	})
-	h.sockets = []string{"/data/s", "/data/a/b/s", "/run/x", "/data/gone"}
+	for _, name := range []string{"/data/s", "/data/a/b/s", "/run/x", "/data/gone"} {
+		h.sockets = append(h.sockets, Bound{Name: name})
+	}
 	p := person()
 	for _, name := range []string{"/data/a/b/c", "/data", "/home/u/link", "/home/u/.ssh/id", "/absent", "/home/u/src/p/sub", "/usr/share"} {
 		p.Paths = append(p.Paths, policy.Path{Name: name, Write: name == "/data/a/b/c"})

@@ -92,6 +92,8 @@ func (w *planner) protect() {
 		w.toolsIn(t.path, isProject)
 		if w.bare(t.path) {
 			w.repository(t.path)
+			w.meet(t.path)
+			w.unseen = true
 		} else {
 			w.dotGit(filepath.Join(t.path, ".git"), true)
 			w.nested(t.path)
@@ -195,52 +197,4 @@ func (w *planner) freeze(path, why string) {
 func (w *planner) vacant(dir string) bool {
 	entries, _, err := w.h.ReadDir(dir, 1)
 	return err == nil && len(entries) == 0
-}
-
-// nested protects the repositories that lie below a writable tree. Git runs
-// what their configuration names as soon as somebody stands in them. The search
-// is bounded: it is paid at every launch.
-func (w *planner) nested(root string) {
-	const most, deep, wide = 256, 5, 2000
-	type step struct {
-		dir   string
-		depth int
-	}
-	queue := []step{{root, 0}}
-	cut := false
-	for n := 0; n < len(queue); n++ {
-		if n == most {
-			cut = true
-			break
-		}
-		s := queue[n]
-		entries, more, err := w.h.ReadDir(s.dir, wide)
-		if err != nil {
-			continue // nor can the command read it
-		}
-		cut = cut || more
-		bare := 0
-		for _, e := range entries {
-			switch name := e.Name(); {
-			case name == ".git":
-				if s.dir != root {
-					w.dotGit(filepath.Join(s.dir, name), false)
-				}
-			case name == "HEAD" || name == "objects" || name == "refs":
-				bare++
-			case e.IsDir() && name != "node_modules":
-				if s.depth < deep {
-					queue = append(queue, step{filepath.Join(s.dir, name), s.depth + 1})
-				}
-			}
-		}
-		if bare == 3 && s.dir != root {
-			w.repository(s.dir)
-		}
-	}
-	if cut {
-		w.finding("ways out", backends.Degraded,
-			fmt.Sprintf("%q is too large to be searched for nested repositories at every launch: the first %d directories were", root, most),
-			"run kgate in a smaller project, or keep other repositories outside it")
-	}
 }
