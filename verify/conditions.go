@@ -17,6 +17,7 @@ var probes = map[string]func() error{
 	"userns":     sync.OnceValue(probeUserns),
 	"lab":        sync.OnceValue(lab.Probe),
 	"hostfilter": sync.OnceValue(lab.ProbeFilter),
+	"binfmt":     sync.OnceValue(probeBinfmt),
 	"seatbelt":   sync.OnceValue(probeSeatbelt),
 	"root": func() error {
 		if os.Geteuid() != 0 {

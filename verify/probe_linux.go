@@ -21,4 +21,14 @@ func probeUserns() error {
 	return nil
 }
 
+// probeBinfmt mounts, in namespaces of its own, a list of interpreters of its own
+// (Linux 6.7, Documentation/admin-guide/binfmt-misc.rst), and adds nothing.
+func probeBinfmt() error {
+	out, err := exec.Command("unshare", "--user", "--map-root-user", "--mount", "/bin/sh", "-c", "mount -t binfmt_misc none /tmp && test -w /tmp/register").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("unshare, mount: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
 func probeSeatbelt() error { return errors.New("there is no Seatbelt on Linux") }

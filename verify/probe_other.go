@@ -11,6 +11,8 @@ import (
 
 func probeUserns() error { return errors.New("user namespaces are Linux's") }
 
+func probeBinfmt() error { return errors.New("lists of interpreters are Linux's") }
+
 // probeSeatbelt runs a program under a profile that denies it one file, and
 // looks whether the file could be read and another one could.
 func probeSeatbelt() error {
