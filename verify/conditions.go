@@ -17,7 +17,8 @@ var probes = map[string]func() error{
 	"userns":     sync.OnceValue(probeUserns),
 	"lab":        sync.OnceValue(lab.Probe),
 	"hostfilter": sync.OnceValue(lab.ProbeFilter),
-	"binfmt":     sync.OnceValue(probeBinfmt),
+	"mounts":     sync.OnceValue(func() error { return probeMount("tmpfs", "true") }),
+	"binfmt":     sync.OnceValue(func() error { return probeMount("binfmt_misc", "test -w /tmp/register") }),
 	"seatbelt":   sync.OnceValue(probeSeatbelt),
 	"root": func() error {
 		if os.Geteuid() != 0 {

@@ -21,10 +21,11 @@ func probeUserns() error {
 	return nil
 }
 
-// probeBinfmt mounts, in namespaces of its own, a list of interpreters of its own
-// (Linux 6.7, Documentation/admin-guide/binfmt-misc.rst), and adds nothing.
-func probeBinfmt() error {
-	out, err := exec.Command("unshare", "--user", "--map-root-user", "--mount", "/bin/sh", "-c", "mount -t binfmt_misc none /tmp && test -w /tmp/register").CombinedOutput()
+// probeMount mounts a file system in namespaces of its own and looks at it with a
+// line of shell. One of interpreters is from Linux 6.7 on each namespace's own
+// (Documentation/admin-guide/binfmt-misc.rst).
+func probeMount(kind, look string) error {
+	out, err := exec.Command("unshare", "--user", "--map-root-user", "--mount", "/bin/sh", "-c", "mount -t "+kind+" none /tmp && "+look).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("unshare, mount: %w: %s", err, strings.TrimSpace(string(out)))
 	}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -185,6 +186,62 @@ func TestRotation(t *testing.T) {
 	}
 }
 
+// halfLine lets the space end in the middle of a line: the line is taken back, or,
+// where the writer ends before it can do that, closed by the next one.
+func halfLine(dir string, fail func(string, ...any) int) int {
+	file := filepath.Join(dir, "half", "audit.jsonl")
+	ballast := filepath.Join(dir, "ballast")
+	l := Open(file, Options{})
+	if err := l.Append(launch("first")); err != nil {
+		return fail("half a line: %v", err)
+	}
+	before, _ := os.ReadFile(file)
+	f, err := os.Create(ballast)
+	if err != nil {
+		return fail("%v", err)
+	}
+	defer f.Close()
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	if info, err := f.Stat(); err != nil || f.Truncate(info.Size()-4096) != nil {
+		return fail("leave a page: %v", err)
+	}
+	wrote, long := 0, launch(strings.Repeat("x", 3*4096))
+	write = func(f *os.File, b []byte) (int, error) {
+		n, err := f.Write(b)
+		wrote = n
+		return n, err
+	}
+	err = l.Append(long)
+	after, _ := os.ReadFile(file)
+	if !errors.Is(err, syscall.ENOSPC) || wrote < 4096-len(before) || !bytes.Equal(before, after) {
+		return fail("half a line: %v, %d bytes written, %d in the log and %d before", err, wrote, len(after), len(before))
+	}
+	// As above, and the writer is gone with the line in the log.
+	half := encode(&Entry{Seq: 2, Prev: noHash, Kind: Launch, Argv: long.Argv})[:wrote]
+	g, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return fail("%v", err)
+	}
+	g.Write(half)
+	g.Close()
+	if err := l.Append(launch("x")); !errors.Is(err, syscall.ENOSPC) {
+		return fail("after half a line, and no space: %v", err)
+	}
+	if after, _ = os.ReadFile(file); !bytes.Equal(after, append(before, half...)) {
+		return fail("after half a line, and no space: the log holds something else")
+	}
+	f.Truncate(0)
+	if err := l.Append(launch("second")); err != nil {
+		return fail("after half a line: %v", err)
+	}
+	if r, err := Verify(file, false); err != nil || !r.Clean() || r.Lines != 2 || len(r.Notes) != 1 {
+		return fail("after half a line: %+v, %v", r, err)
+	}
+	return 0
+}
+
 // fillDisk is run as a child in namespaces of its own: a small file system fills
 // up until a line does not fit.
 func fillDisk(dir string) int {
@@ -223,5 +280,8 @@ func fillDisk(dir string) int {
 	if written < 10 {
 		return fail("only %d lines fitted", written)
 	}
-	return 0
+	if err := os.Remove(file); err != nil {
+		return fail("%v", err)
+	}
+	return halfLine(dir, fail)
 }

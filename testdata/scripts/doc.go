@@ -172,6 +172,7 @@
 //	[userns]      bubblewrap made a box here
 //	[hostfilter]  bubblewrap, slirp4netns and iptables worked together here
 //	[lab]         the lab can be made here
+//	[mounts]      a file system was mounted in namespaces of one's own here
 //	[binfmt]      a list of interpreters of one's own (binfmt_misc) was mounted here
 //	[seatbelt]    sandbox-exec enforced a profile here
 //	[root]        the scripts run as uid 0
