@@ -257,8 +257,16 @@ func (p *box) running() bool {
 	if pid == 0 {
 		return false
 	}
+	p.mu.Lock()
+	init := p.init
+	p.mu.Unlock()
+	// Until then it is called what bwrap's first process is called.
+	was, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", init))
+	if err != nil {
+		return false
+	}
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	return err == nil && string(name) != "bwrap\n"
+	return err == nil && string(name) != string(was)
 }
 
 // burial is how long the box may be there when its command is not.

@@ -185,8 +185,13 @@ func (b *Backend) start(p *box, o *own, plan *backends.Plan, std backends.Stdio)
 	if err := room(args, len(words)); err != nil {
 		return err
 	}
+	from, err := programOf(o.Bwrap)
+	if err != nil {
+		return fmt.Errorf("start %q: %w", o.Bwrap, err)
+	}
+	defer from.close()
 	tied.Do(func() {
-		p.bwrap, err = fork(o.Bwrap, argv, outerEnv(plan.Command.Env), d.files, &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL})
+		p.bwrap, err = fork(from.path, argv, outerEnv(plan.Command.Env), d.files, &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL})
 	})
 	if err != nil {
 		return fmt.Errorf("start %q: %w", o.Bwrap, err)

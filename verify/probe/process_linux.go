@@ -133,6 +133,16 @@ func overwriteProgram(pid int) error {
 	if err == nil {
 		f.Close()
 	}
+	if err == nil || errors.Is(err, unix.ETXTBSY) {
+		// What nobody can write is of no use, whoever opens it.
+		if f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd)); err == nil {
+			seals, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
+			f.Close()
+			if err == nil && seals&unix.F_SEAL_WRITE != 0 {
+				return errors.New("a copy in memory that is sealed")
+			}
+		}
+	}
 	// Busy is not refused: the process ends some time.
 	return reached(err, unix.ETXTBSY)
 }

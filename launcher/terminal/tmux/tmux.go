@@ -175,13 +175,13 @@ func (s *Screen) Child(names ...string) string {
 	s.t.Helper()
 	pid := strings.TrimSpace(s.Run("display-message", "-p", "#{pane_pid}"))
 	for _, name := range append([]string{""}, names...) {
-		out, err := exec.Command("ps", "-o", "pid=,comm=", "--ppid", pid).Output()
+		out, err := exec.Command("ps", "-o", "pid=,args=", "--ppid", pid).Output()
 		if err != nil {
 			s.t.Fatalf("find the children of %s: %v", pid, err)
 		}
 		found := ""
 		for line := range strings.Lines(string(out)) {
-			if f := strings.Fields(line); len(f) == 2 && (name == "" || f[1] == name) {
+			if f := strings.Fields(line); len(f) > 1 && (name == "" || f[1] == name) {
 				found = f[0]
 			}
 		}
