@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/kgate-dev/kgate/verify/lab"
 )
 
 // Attacks counts what became of the attacks of a scenario, or of all.
@@ -78,12 +80,15 @@ func said(ts *testscript.TestScript) (through []string, held map[string]string) 
 }
 
 // cmdControl notes that attacks work without the box: those that are named, by
-// what the script found before, or those that the last command says came through.
+// what the script found before, those that the last command says came through, or
+// those that a witness saw.
 func cmdControl(ts *testscript.TestScript, neg bool, args []string) {
 	never(ts, neg, "control")
 	t := of(ts).attacks()
 	through := args
-	if len(args) == 0 {
+	if by := slices.Index(args, "by"); by > 0 {
+		through = of(ts).seen(ts, args[:by], args[by+1:])
+	} else if len(args) == 0 {
 		var not map[string]string
 		through, not = said(ts)
 		for name, why := range not {
@@ -94,6 +99,37 @@ func cmdControl(ts *testscript.TestScript, neg bool, args []string) {
 		t.worked[name] = true
 		delete(t.failed, name)
 	}
+}
+
+// seen asks a witness for each of the attacks, whose name stands for NAME in the
+// question, and returns those that it saw something of.
+func (s *script) seen(ts *testscript.TestScript, names, question []string) (through []string) {
+	if len(question) < 2 || question[0] != "packets" && question[0] != "sink" {
+		ts.Fatalf("usage: control NAME... by packets box|outer|any KEY=VALUE... | by sink KEY=VALUE...")
+	}
+	l := s.needLab(ts)
+	for _, name := range names {
+		var words []string
+		for _, w := range question[1:] {
+			words = append(words, strings.ReplaceAll(w, "NAME", name))
+		}
+		var a lab.Answer
+		var err error
+		if question[0] == "sink" {
+			a, err = l.Sinks(words, true)
+		} else {
+			// All has been sent, and there is nothing to wait for.
+			a, err = l.Packets(words[0], words[1:], false)
+		}
+		ts.Check(err)
+		if a.Count > 0 {
+			through = append(through, name)
+			continue
+		}
+		s.attacks().failed[name] = fmt.Sprintf("%s %s: none of %d", question[0], strings.Join(words, " "), a.Total)
+	}
+	s.evidence("without a filter: %s: %d of %d seen", strings.Join(question, " "), len(through), len(names))
+	return through
 }
 
 // cmdHeld notes that attacks got nothing from a box.

@@ -14,6 +14,8 @@ func TestTally(t *testing.T) {
 		{"got through", "exec echo 'through a'\nheld", "got through: a"},
 		{"no control", "exec echo 'held a: no such device'\ncontrol\nheld a\ntally", "a: not shown to work without the box: no such device"},
 		{"not tried", "control a\ntally", "a: works without the box, and was not tried on it"},
+		{"by nobody", "control a by chance", "usage: control NAME"},
+		{"by a witness that is not there", "control a by packets box dst=10.0.2.2", "there is no lab"},
 		{"nothing said", "exec echo hello\nheld", "no line says"},
 		{"nothing made", "tally", "no attack was made"},
 		{"a limit that holds", "exec echo 'held a: closed now'\nlimit", "held, although"},

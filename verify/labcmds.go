@@ -156,20 +156,26 @@ func copyProgram(from, to string) error {
 	return out.Close()
 }
 
-const usageBare = "bare [-6] CMD [ARG...]"
+const usageBare = "bare [-6] [-own] CMD [ARG...]"
 
 func cmdBare(ts *testscript.TestScript, neg bool, args []string) {
 	never(ts, neg, "bare")
 	s := of(ts)
 	s.needLab(ts)
 	argv := []string{"kgate", lab.StageBare}
-	var six bool
-	args = options(ts, usageBare, args, func(f *flag.FlagSet) { f.BoolVar(&six, "6", false, "") })
+	var six, own bool
+	args = options(ts, usageBare, args, func(f *flag.FlagSet) {
+		f.BoolVar(&six, "6", false, "")
+		f.BoolVar(&own, "own", false, "")
+	})
 	if len(args) == 0 {
 		ts.Fatalf("usage: %s", usageBare)
 	}
 	if six {
 		argv = append(argv, "-6")
+	}
+	if own {
+		argv = append(argv, "-own")
 	}
 	from := time.Now()
 	got := s.run(ts, "", false, append(append(argv, "--"), args...))

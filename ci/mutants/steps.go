@@ -56,5 +56,8 @@ var steps = []step{
 		[]string{"./backends/hostfilter TestNoFilterNoCommand|TestKilledAtAnyMoment"}},
 	{"rules-before-device", "backends/hostfilter/gate_linux.go", "\tcase i := <-rules:\n\t\tif err := g.take(i); err != nil {\n\t\t\treturn err\n\t\t}\n", "\tdefault:\n",
 		[]string{"./backends/hostfilter TestNoFilterNoCommand"}},
+	{"established-ours", "backends/hostfilter/rules.go", ` --ctstate ESTABLISHED --ctdir ORIGINAL`, ` --ctstate ESTABLISHED`, []string{"escape-network", "./backends/hostfilter TestScenes"}},
+	{"loopback-to-itself", "backends/hostfilter/rules.go", `"-A OUTPUT -o lo -d %s -j ACCEPT", inside)`, `"-A OUTPUT -o lo -j ACCEPT%.0s", inside)`, []string{"escape-network", "./backends/hostfilter TestScenes"}},
+	{"dot-in-a-label", "backends/hostfilter/list.go", "strings.Contains(name, `\\`)", `false`, []string{"escape-network", "./backends/hostfilter TestListPorts"}},
 	{"loopback-of-the-machine", "backends/hostfilter/gate_linux.go", `g.names = newNames(g.config, g.orders.Own, `, `g.names = newNames(g.config, nil, `, []string{"lan-closed", "host-loopback-closed", "./backends/hostfilter TestScenes"}},
 }

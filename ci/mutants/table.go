@@ -129,6 +129,8 @@ var filter = map[string]string{
 	"v4-gate-tcp":                "foreign-resolver-dropped dns-gated host-allowed",
 	"v4-policy-output":           "raw-ip-dropped udp-dropped filter-undo-refused net-killed",
 	"v4-policy-input":            "udp-dropped raw-ip-dropped",
+	"v4-loopback-stays":          "escape-network",
+	"v6-loopback-stays":          "escape-network",
 	"v4-established":             "net-expiry net-follows host-allowed",
 	"v6-established":             "net-expiry net-ipv6",
 	"v4-asked-udp":               "dns-gated host-allowed",

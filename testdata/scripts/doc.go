@@ -101,10 +101,17 @@
 // and says afterwards whether CMD changed the terminal's modes and whether
 // something was typed for the shell; PERSON_TTY tells CMD which terminal that is.
 // "kgate-probe [-t D] swap A B FILE" exchanges two names until FILE appears.
+// "kgate-probe send [NAME:]HOW=ADDR,PORT..." sends something in each of these ways (see
+// package probe), with the text leak-NAME in it, and prints how far the kernel let it: whether it
+// left is for the witnesses of the lab to say. It sends in a box's network alone.
 // Nothing that attacks may harm a machine on which it gets through.
 //
 //	control [NAME...]    these worked without the box; with no name: those that the
 //	                     last command printed as through
+//	control NAME... by packets LINK KEY=VALUE...
+//	control NAME... by sink KEY=VALUE...
+//	                     those of them that the witness saw worked, each with its name
+//	                     for NAME in the question
 //	held [NAME...]       these got nothing; with no name: all that it printed, none through
 //	limit [NAME...]      these get through, as docs/threat-model.md says
 //	nocontrol WHY NAME...  these need not work without the box on every machine
@@ -124,8 +131,10 @@
 //	                        outside, to see what holds without it
 //	lab down                ends it; otherwise it ends with the script
 //
-//	bare [-6] CMD [ARG...]  status 0 of CMD in bwrap and slirp4netns without any filter:
-//	                        what the network looks like when nothing is refused
+//	bare [-6] [-own] CMD [ARG...]
+//	                        status 0 of CMD in bwrap and slirp4netns without any filter:
+//	                        what the network looks like when nothing is refused. With -own
+//	                        CMD is not in the box and has every right over its network
 //
 // "lab up", or outside the lab the command "probe", puts a client into the
 // project. $PROJ/kgate-probe tries one thing; its statuses are 0 for an
@@ -157,7 +166,9 @@
 //	                            dst=ADDR, port=N, text=REGEX (what was said or asked)
 //	packets [!] LINK KEY=VALUE...
 //	                            some (no) packet on LINK, box or outer or any:
-//	                            proto=tcp|udp|icmp|icmp6|arp|ip4|ip6, dst=, src=, port=, name=REGEX
+//	                            proto=tcp|udp|icmp|icmp6|arp|ip4|ip6|proto-N|fragment, dst=, src=,
+//	                            port=, name=REGEX, text=REGEX (of all its bytes), dir=out (sent by the
+//	                            box, on outer by the machine); KEY!=VALUE leaves out what has that
 //	                            (The machine's kernel speaks ARP and IPv6 of its own on outer.)
 //	dnsseen NAME                a query for NAME (and names below) reached the
 //	                            internet's name server, or any link (! dnsseen NAME: none did)

@@ -89,7 +89,7 @@ func TestDecode(t *testing.T) {
 		"icmp":     {Protos: []string{"ip4", "icmp"}, Src: guest, Dst: four},
 		"udp6":     {Protos: []string{"ip6", "udp", "dns"}, Src: netip.MustParseAddr("fd00::1"), Dst: netip.MustParseAddr("2001:db8::10"), SrcPort: 40004, DstPort: 53, Names: []string{"six.test"}},
 		"arp":      {Protos: []string{"arp"}, Src: guest, Dst: netip.MustParseAddr("10.0.2.2")},
-		"fragment": {Protos: []string{"ip4", "udp"}, Src: guest, Dst: four},
+		"fragment": {Protos: []string{"ip4", "udp", "fragment"}, Src: guest, Dst: four},
 		"tunnel":   {Protos: []string{"ip4", "udp", "dns"}, Src: guest, Dst: four, SrcPort: 40005, DstPort: 53},
 	} {
 		got := decode(samples(t)[name])
@@ -114,7 +114,7 @@ func TestDecodeShort(t *testing.T) {
 
 func TestMatch(t *testing.T) {
 	p := decode(samples(t)["dns"])
-	p.Link = "box"
+	p.Link, p.Out = "box", true
 	for _, tc := range []struct {
 		link, words string
 		want        bool
@@ -125,6 +125,9 @@ func TestMatch(t *testing.T) {
 		{"box", "port=53", true}, {"box", "port=40002", true}, {"box", "port=54", false},
 		{"box", "name=attacker", true}, {"box", "name=^attacker", false},
 		{"box", "proto=udp port=53 name=secret dst=203.0.113.11", false},
+		{"box", "text=Secret.Attacker", true}, {"box", "text=secret.attacker", false}, {"box", "proto=fragment", false}, {"box", "proto=proto-136", false},
+		{"box", "dir=out", true}, {"box", "dst!=203.0.113.10", false}, {"box", "dst!=203.0.113.11", true},
+		{"box", "proto=udp port!=53", false}, {"box", "proto=udp port!=54 dst!=203.0.113.11", true}, {"box", "text!=Secret", false},
 	} {
 		m, err := ParseMatch(tc.link, strings.Fields(tc.words))
 		if err != nil {
@@ -134,7 +137,7 @@ func TestMatch(t *testing.T) {
 			t.Errorf("%s %q: got %v", tc.link, tc.words, got)
 		}
 	}
-	for _, bad := range []string{"proto", "proto=sctp9", "dst=here", "port=99999", "name=(", "colour=red", "src="} {
+	for _, bad := range []string{"proto", "proto=sctp9", "proto=proto-256", "dir=in", "text=(", "dst!=here", "dst=here", "port=99999", "name=(", "colour=red", "src="} {
 		if _, err := ParseMatch("box", []string{bad}); err == nil {
 			t.Errorf("%q was taken", bad)
 		}

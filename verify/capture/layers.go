@@ -118,7 +118,8 @@ type IP struct {
 	base
 	Src, Dst netip.Addr
 	Proto    uint8
-	Later    bool // a fragment other than the first: it has no ports
+	Part     bool // a fragment
+	Later    bool // one other than the first: it has no ports
 }
 
 func decodeIP(data []byte, p gopacket.PacketBuilder) error {
@@ -166,6 +167,7 @@ func (ip *IP) four(data []byte) error {
 	}
 	ip.Src, ip.Dst = netip.AddrFrom4([4]byte(data[12:16])), netip.AddrFrom4([4]byte(data[16:20]))
 	ip.Proto = data[9]
+	ip.Part = binary.BigEndian.Uint16(data[6:])&0x3fff != 0 // more are to come, or where it begins
 	ip.Later = binary.BigEndian.Uint16(data[6:])&0x1fff != 0
 	ip.base = base{TypeIP, data[:head], data[head:total]}
 	return nil
@@ -193,7 +195,7 @@ func (ip *IP) six(data []byte) error {
 			if total < head+8 {
 				return errShort
 			}
-			step = 8
+			step, ip.Part = 8, true
 			ip.Later = ip.Later || binary.BigEndian.Uint16(data[head+2:])>>3 != 0
 		default:
 			ip.Proto = next

@@ -23,14 +23,19 @@ type Packet struct {
 	Flags    uint8    // of TCP
 	Names    []string // asked for, lower case, without a final dot
 	Response bool     // it is an answer of a name server
+	Out      bool     // it was sent by the side that was listened at
 	Len      int      // on the wire, bytes
 	Data     []byte   // as captured
 	Err      string   // why a layer could not be decoded, or ""
 }
 
+// Outgoing is in the ancillary data of a packet that was sent by the side that is
+// listened at.
+type Outgoing struct{}
+
 // Decode decodes an Ethernet frame.
 func Decode(data []byte, ci gopacket.CaptureInfo) Packet {
-	p := Packet{Time: ci.Timestamp, Len: ci.Length, Data: data}
+	p := Packet{Time: ci.Timestamp, Len: ci.Length, Data: data, Out: slices.Contains(ci.AncillaryData, any(Outgoing{}))}
 	decoded := gopacket.NewPacket(data, TypeEthernet, gopacket.NoCopy)
 	for _, layer := range decoded.Layers() {
 		p.add(layer)
@@ -63,6 +68,9 @@ func (p *Packet) add(layer gopacket.Layer) {
 			name = "proto-" + strconv.Itoa(int(l.Proto))
 		}
 		p.Protos = append(p.Protos, name)
+		if l.Part {
+			p.Protos = append(p.Protos, "fragment")
+		}
 	case *Ports:
 		p.SrcPort, p.DstPort, p.Flags = l.Src, l.Dst, l.Flags
 	case *DNS:
@@ -75,7 +83,7 @@ func (p *Packet) add(layer gopacket.Layer) {
 }
 
 // Is tells whether the packet is of a protocol: ip4, ip6, arp, tcp, udp, icmp,
-// icmp6 or dns.
+// icmp6, dns, "proto-N" for any other of IP's, or "fragment" for a part of a packet.
 func (p *Packet) Is(proto string) bool { return slices.Contains(p.Protos, proto) }
 
 // String is one line for people.
@@ -109,9 +117,13 @@ type Match struct {
 	Src, Dst netip.Addr
 	Port     uint16         // of either end
 	Name     *regexp.Regexp // of a name asked for
+	Text     *regexp.Regexp // of all its bytes
+	Out      bool           // sent by the side that was listened at
+	Not      []Match        // and none of these
 }
 
-// ParseMatch reads conditions of the form key=value: proto, src, dst, port, name.
+// ParseMatch reads conditions of the form key=value: proto, src, dst, port, name,
+// text, dir (out alone). With key!=value what has that is left out.
 func ParseMatch(link string, words []string) (Match, error) {
 	m := Match{Link: link}
 	for _, w := range words {
@@ -119,13 +131,29 @@ func ParseMatch(link string, words []string) (Match, error) {
 		if !ok || value == "" {
 			return m, fmt.Errorf("capture: %q is not key=value", w)
 		}
+		if key, not := strings.CutSuffix(key, "!"); not {
+			n, err := ParseMatch("", []string{key + "=" + value})
+			if err != nil {
+				return m, err
+			}
+			m.Not = append(m.Not, n)
+			continue
+		}
 		var err error
 		switch key {
 		case "proto":
-			if !slices.Contains([]string{"tcp", "udp", "icmp", "icmp6", "arp", "ip4", "ip6", "dns"}, value) {
+			other, numbered := strings.CutPrefix(value, "proto-")
+			_, e := strconv.ParseUint(other, 10, 8)
+			if !slices.Contains([]string{"tcp", "udp", "icmp", "icmp6", "arp", "ip4", "ip6", "dns", "fragment"}, value) && (!numbered || e != nil) {
 				return m, fmt.Errorf("capture: no protocol %q", value)
 			}
 			m.Proto = value
+		case "dir":
+			if m.Out = value == "out"; !m.Out {
+				return m, fmt.Errorf("capture: no direction %q", value)
+			}
+		case "text":
+			m.Text, err = regexp.Compile("(?s)" + value)
 		case "src":
 			m.Src, err = netip.ParseAddr(value)
 		case "dst":
@@ -153,5 +181,8 @@ func (m *Match) Has(p *Packet) bool {
 		(!m.Src.IsValid() || m.Src == p.Src) &&
 		(!m.Dst.IsValid() || m.Dst == p.Dst) &&
 		(m.Port == 0 || m.Port == p.SrcPort || m.Port == p.DstPort) &&
-		(m.Name == nil || slices.ContainsFunc(p.Names, m.Name.MatchString))
+		(m.Name == nil || slices.ContainsFunc(p.Names, m.Name.MatchString)) &&
+		(m.Text == nil || m.Text.Match(p.Data)) &&
+		(!m.Out || p.Out) &&
+		!slices.ContainsFunc(m.Not, func(n Match) bool { return n.Has(p) })
 }

@@ -23,6 +23,9 @@ type Socket struct {
 	buf []byte
 }
 
+// outgoing is on packets that the side sent which is listened at: packet(7).
+var outgoing = []any{Outgoing{}}
+
 // snap is how much of a packet is kept: any name server's message over UDP, and
 // the start of everything else.
 const snap = 4096
@@ -138,6 +141,9 @@ func (s *Socket) receive(fd int) ([]byte, gopacket.CaptureInfo, error) {
 			continue
 		}
 		ci := gopacket.CaptureInfo{Timestamp: time.Now(), Length: n, CaptureLength: min(n, len(s.buf)), InterfaceIndex: ll.Ifindex}
+		if ll.Pkttype == unix.PACKET_OUTGOING {
+			ci.AncillaryData = outgoing
+		}
 		return append([]byte(nil), s.buf[:ci.CaptureLength]...), ci, nil
 	}
 }

@@ -20,16 +20,18 @@ import (
 // bareMain runs a command in bubblewrap and slirp4netns as a box without a
 // filter would be: the control that shows what the filter is for. With -only it
 // lets packets out to one address and nothing else, which shows that the three
-// tools work together here.
+// tools work together here. With -own the command is not in the box, but has every
+// capability over the box's network.
 func bareMain(args []string) int {
 	f := flag.NewFlagSet(StageBare, flag.ContinueOnError)
 	six := f.Bool("6", false, "IPv6 too")
+	own := f.Bool("own", false, "with rights over the network")
 	mtu := f.Int("mtu", 65520, "of the box's interface")
 	only := f.String("only", "", "the one address to let out")
 	if f.Parse(args) != nil || f.NArg() == 0 {
 		return 2
 	}
-	b := bare{six: *six, mtu: *mtu, only: *only}
+	b := bare{six: *six, own: *own, mtu: *mtu, only: *only}
 	status, err := b.run(f.Args())
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "kgate: bare box: %v\n", err)
@@ -40,11 +42,16 @@ func bareMain(args []string) int {
 
 type bare struct {
 	six  bool
+	own  bool
 	mtu  int
 	only string
 }
 
 func (b bare) run(argv []string) (int, error) {
+	inside := argv
+	if b.own {
+		inside = []string{"true"}
+	}
 	resolv, err := b.resolv()
 	if err != nil {
 		return 0, err
@@ -67,7 +74,7 @@ func (b bare) run(argv []string) (int, error) {
 	box := exec.Command("bwrap", append([]string{
 		"--bind", "/", "/", "--ro-bind", resolv, target, "--dev", "/dev", "--proc", "/proc",
 		"--unshare-user", "--unshare-net", "--unshare-pid", "--cap-drop", "ALL", "--die-with-parent",
-		"--info-fd", "3", "--block-fd", "4", "--"}, argv...)...)
+		"--info-fd", "3", "--block-fd", "4", "--"}, inside...)...)
 	box.Stdin, box.Stdout, box.Stderr = os.Stdin, os.Stdout, os.Stderr
 	box.ExtraFiles = []*os.File{infoW, blockR}
 	err = box.Start()
@@ -76,25 +83,40 @@ func (b bare) run(argv []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	slirp, err := b.attach(infoR)
+	n, err := spaces(infoR)
+	if err != nil {
+		box.Process.Kill()
+		box.Wait()
+		return 0, err
+	}
+	defer n.close()
+	slirp, err := b.attach(n)
 	if err != nil {
 		box.Process.Kill()
 		box.Wait()
 		return 0, err
 	}
 	defer slirp()
+	command := box
+	if b.own {
+		command = n.enter(argv...)
+		command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+		err = command.Run()
+	}
 	if _, err := blockW.Write([]byte("x")); err != nil {
 		return 0, err
 	}
-	err = box.Wait()
+	if ended := box.Wait(); !b.own {
+		err = ended
+	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return 0, err
 	}
-	if w, ok := box.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+	if w, ok := command.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return 128 + int(w.Signal()), nil
 	}
-	return box.ProcessState.ExitCode(), nil
+	return command.ProcessState.ExitCode(), nil
 }
 
 func (b bare) resolv() (string, error) {
@@ -107,9 +129,14 @@ func (b bare) resolv() (string, error) {
 	return f.Name(), err
 }
 
-// attach gives the box that the info stream tells of an interface, and returns
-// what takes it away again.
-func (b bare) attach(info io.Reader) (func(), error) {
+// boxSpaces are a box's network, and the user namespace that has rights over it.
+type boxSpaces struct {
+	child     int // its first process
+	user, net *os.File
+}
+
+// spaces finds those of the box that the info stream tells of.
+func spaces(info io.Reader) (*boxSpaces, error) {
 	var said struct {
 		Child int `json:"child-pid"`
 	}
@@ -120,17 +147,31 @@ func (b bare) attach(info io.Reader) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	defer netns.Close()
 	// The user namespace that owns the box's network, which is not the one the
 	// command lives in: ioctl_ns(2).
 	fd, err := unix.IoctlRetInt(int(netns.Fd()), unix.NS_GET_USERNS)
 	if err != nil {
+		netns.Close()
 		return nil, os.NewSyscallError("ioctl NS_GET_USERNS", err)
 	}
-	userns := os.NewFile(uintptr(fd), "userns")
-	defer userns.Close()
+	return &boxSpaces{said.Child, os.NewFile(uintptr(fd), "userns"), netns}, nil
+}
 
-	if err := loopbackUp(said.Child); err != nil {
+func (n *boxSpaces) close() {
+	n.user.Close()
+	n.net.Close()
+}
+
+// enter is a command that runs in them, with every capability over them.
+func (n *boxSpaces) enter(argv ...string) *exec.Cmd {
+	cmd := exec.Command("nsenter", append([]string{"--user=/proc/self/fd/3", "--net=/proc/self/fd/4", "--preserve-credentials", "--"}, argv...)...)
+	cmd.ExtraFiles = []*os.File{n.user, n.net}
+	return cmd
+}
+
+// attach gives the box an interface, and returns what takes it away again.
+func (b bare) attach(n *boxSpaces) (func(), error) {
+	if err := loopbackUp(n.child); err != nil {
 		return nil, err
 	}
 	readyR, readyW, err := os.Pipe()
@@ -151,7 +192,7 @@ func (b bare) attach(info io.Reader) (func(), error) {
 	slirp := exec.Command("slirp4netns", args...)
 	var words bytes.Buffer
 	slirp.Stdout, slirp.Stderr = &words, &words
-	slirp.ExtraFiles = []*os.File{readyW, exitR, userns, netns}
+	slirp.ExtraFiles = []*os.File{readyW, exitR, n.user, n.net}
 	slirp.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err = slirp.Start()
 	readyW.Close()
@@ -164,12 +205,12 @@ func (b bare) attach(info io.Reader) (func(), error) {
 		exitW.Close()
 		slirp.Wait()
 	}
-	if n, _ := readyR.Read(make([]byte, 1)); n != 1 {
+	if got, _ := readyR.Read(make([]byte, 1)); got != 1 {
 		stop()
 		return nil, fmt.Errorf("slirp4netns did not become ready: %s", strings.TrimSpace(words.String()))
 	}
 	if b.only != "" {
-		if err := b.filter(userns, netns); err != nil {
+		if err := b.filter(n); err != nil {
 			stop()
 			return nil, err
 		}
@@ -195,12 +236,10 @@ func loopbackUp(pid int) error {
 }
 
 // filter lets packets out to one address only.
-func (b bare) filter(userns, netns *os.File) error {
+func (b bare) filter(n *boxSpaces) error {
 	rules := fmt.Sprintf("*filter\n:INPUT ACCEPT\n:FORWARD DROP\n:OUTPUT DROP\n-A OUTPUT -d %s -j ACCEPT\n-A OUTPUT -j REJECT\nCOMMIT\n", b.only)
-	cmd := exec.Command("nsenter", "--user=/proc/self/fd/3", "--net=/proc/self/fd/4", "--preserve-credentials",
-		"iptables-restore", "-w", "5")
+	cmd := n.enter("iptables-restore", "-w", "5")
 	cmd.Stdin = strings.NewReader(rules)
-	cmd.ExtraFiles = []*os.File{userns, netns}
 	cmd.Env = append(os.Environ(), "XTABLES_LOCKFILE="+filepath.Join(os.TempDir(), fmt.Sprintf("kgate-xtables-%d.lock", os.Getpid())))
 	defer os.Remove(filepath.Join(os.TempDir(), fmt.Sprintf("kgate-xtables-%d.lock", os.Getpid())))
 	out, err := cmd.CombinedOutput()

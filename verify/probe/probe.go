@@ -50,6 +50,7 @@ const usage = `usage: kgate-probe [-t D] tcp HOST PORT [TEXT]
        kgate-probe [-t D] unix PATH
        kgate-probe exec PROGRAM [ARG...]
        kgate-probe attack [NAME:]ATTACK[=ARG]...
+       kgate-probe send [NAME:]HOW=ADDR,PORT...
        kgate-probe own PROGRAM [ARG...]
        kgate-probe [-t D] terminal [modes=NAME] [input=NAME] [type=TEXT] -- PROGRAM [ARG...]
        kgate-probe [-t D] swap PATH PATH FILE
@@ -120,6 +121,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return local(ctx, args[0], out)
 	case kind == "call" && len(args) > 0:
 		return calls(args, out)
+	case kind == "send" && len(args) > 0:
+		return send(ctx, args, out)
 	case kind == "attack" && len(args) > 0:
 		return attacks(ctx, args, out)
 	case kind == "attack-alone" && len(args) == 1:
