@@ -51,6 +51,8 @@ func clientMain(steps []string) int {
 			err = familiar(f[1], f[2])
 		case "forged": // ADDR TO: send to ADDR in TO's name, and to TO in ADDR's
 			err = forged(netip.MustParseAddrPort(f[1]), netip.MustParseAddrPort(f[2]))
+		case "port-of": // NAME OTHER: ask for OTHER from the port that the gate has asked for NAME from
+			err = portOf(f[1], f[2])
 		case "bound": // SERVER NAME: ask by way of the device, wherever the server is
 			c := &dns.Client{Timeout: 500 * time.Millisecond, Dialer: &net.Dialer{Control: onDevice(Device)}}
 			q := new(dns.Msg)

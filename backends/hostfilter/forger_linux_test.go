@@ -2,12 +2,17 @@ package hostfilter
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
 )
 
@@ -60,6 +65,47 @@ func familiar(listed, unlisted string) error {
 	}
 	time.Sleep(300 * time.Millisecond)
 	return sendAs(controlled(func(int) error { return nil }), own, to, "secret")
+}
+
+// portOf has the gate ask its resolver, sees in the box's own table of sockets from
+// which port, and uses that port when the gate has done with it.
+func portOf(name, other string) error {
+	question := func(name string) []byte {
+		wire, _ := query(name, dns.TypeA).Pack()
+		return wire
+	}
+	to := netip.AddrPortFrom(DNS, gatePort)
+	c, err := net.Dial("udp", to.String())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.Write(question(name)); err != nil {
+		return err
+	}
+	var port uint64
+	for end := time.Now().Add(time.Second); port == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		table, err := os.ReadFile("/proc/net/udp")
+		if err != nil {
+			return err
+		}
+		own := fmt.Sprintf(":%04X ", c.LocalAddr().(*net.UDPAddr).Port)
+		for line := range strings.Lines(string(table)) {
+			if f := strings.Fields(line); strings.HasSuffix(f[2], ":0035") && !strings.Contains(line, own) {
+				_, hex, _ := strings.Cut(f[1], ":")
+				port, _ = strconv.ParseUint(hex, 16, 16)
+			}
+		}
+	}
+	if port == 0 {
+		return errors.New("the gate's socket was not seen")
+	}
+	c.SetReadDeadline(time.Now().Add(2 * time.Second))
+	if _, err := c.Read(make([]byte, 512)); err != nil {
+		return err
+	}
+	time.Sleep(50 * time.Millisecond)
+	return sendAs(controlled(func(int) error { return nil }), netip.AddrPortFrom(Guest, uint16(port)), to, string(question(other)))
 }
 
 // forged sends to one address in another's name, which may make what is sent the

@@ -54,7 +54,7 @@ type flight struct {
 
 // bulk asks over one socket.
 func (u *upstream) bulk(ctx context.Context, qs []*question) {
-	conn, err := u.dialer.DialContext(ctx, "udp", u.server)
+	conn, err := u.dial(ctx, "udp")
 	if err != nil {
 		for _, q := range qs {
 			q.err = err

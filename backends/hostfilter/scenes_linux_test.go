@@ -197,6 +197,15 @@ func scenes() []scene {
 			unsent: []string{"secret"},
 		},
 		{
+			name: "the gate's port", hosts: []string{"allowed.test"},
+			answer: func(q dns.Question, tcp bool) ([]string, int, time.Duration) {
+				rrs, code, _ := zone(abZone...)(q, tcp)
+				return rrs, code, 200 * time.Millisecond
+			},
+			steps:   []step{{"port-of allowed.test direct.test", "^error: permission denied$"}, {"sleep 100ms", "slept"}},
+			unasked: []string{"direct.test"},
+		},
+		{
 			name: "bound to the device", hosts: []string{"allowed.test"}, orders: launchOrders{Config: Config{IPv6: true}},
 			steps: []step{
 				{"bound 127.0.0.1:53 direct.test", "^error: "}, {"bound 10.0.2.3:53 direct.test", "^error: "},

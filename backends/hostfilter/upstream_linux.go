@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"syscall"
@@ -34,6 +35,28 @@ func newUpstream(server netip.Addr) *upstream {
 		return nil
 	}
 	return u
+}
+
+// The gate's own ports. To have one takes a capability over the namespace: what
+// the command sends from the port of a question that is over would be of the
+// question's connection, and go to the resolver itself.
+const firstPort, endPort = 512, 1024
+
+// dial opens a socket to the resolver.
+func (u *upstream) dial(ctx context.Context, network string) (net.Conn, error) {
+	if u.dialer.Control == nil {
+		return u.dialer.DialContext(ctx, network, u.server) // not as the gate
+	}
+	for try := 0; ; try++ {
+		d, port := u.dialer, firstPort+rand.IntN(endPort-firstPort)
+		if d.LocalAddr = net.Addr(&net.UDPAddr{Port: port}); network == "tcp" {
+			d.LocalAddr = &net.TCPAddr{Port: port}
+		}
+		conn, err := d.DialContext(ctx, network, u.server)
+		if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRNOTAVAIL) || try == 100 {
+			return conn, err
+		}
+	}
 }
 
 // retries are when a question is asked again, counted from the first time.
@@ -69,7 +92,7 @@ func (u *upstream) exchange(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := u.dialer.DialContext(ctx, "udp", u.server)
+	conn, err := u.dial(ctx, "udp")
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +139,7 @@ func (u *upstream) exchange(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
 
 // stream asks again over TCP what did not fit a datagram.
 func (u *upstream) stream(ctx context.Context, q *dns.Msg, wire []byte) (*dns.Msg, error) {
-	conn, err := u.dialer.DialContext(ctx, "tcp", u.server)
+	conn, err := u.dial(ctx, "tcp")
 	if err != nil {
 		return nil, fmt.Errorf("ask the resolver over tcp: %w", err)
 	}
