@@ -75,6 +75,7 @@ var senders = map[string]sender{
 	"forge-both":    forge(true),
 	"pivot":         pivot,
 	"stranger":      stranger,
+	"gate-port":     gatePort,
 
 	"ping":     ping(unix.SOCK_DGRAM),
 	"raw-ping": ping(unix.SOCK_RAW),
