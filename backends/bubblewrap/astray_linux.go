@@ -25,9 +25,10 @@ var (
 // symlink. The descriptor is good for naming what is in it and for nothing else.
 func openReal(dir string) (int, error) {
 	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := openat2(unix.AT_FDCWD, dir, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+	how := unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	fd, err := openat2(unix.AT_FDCWD, dir, &how)
 	for err == unix.EINTR || err == unix.EAGAIN {
-		fd, err = openat2(unix.AT_FDCWD, dir, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+		fd, err = openat2(unix.AT_FDCWD, dir, &how)
 	}
 	if err != unix.ENOSYS && err != unix.EPERM {
 		return fd, err

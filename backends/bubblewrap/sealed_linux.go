@@ -40,6 +40,11 @@ func programOf(file string) (program, error) {
 	if !mine(info) && unix.Access(file, unix.W_OK) != nil || omit("sealed") {
 		return program{path: file}, nil
 	}
+	// What a script is executed by is another file, and that it executes in turn.
+	var start [2]byte
+	if _, err := f.ReadAt(start[:], 0); err != nil || string(start[:]) == "#!" {
+		return program{path: file}, nil
+	}
 	// The copy has a name in this process's own directory in /proc. Where /proc is
 	// another namespace's, the number is another process's there.
 	pid := strconv.Itoa(os.Getpid())

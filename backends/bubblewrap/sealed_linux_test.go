@@ -40,6 +40,12 @@ func TestSealed(t *testing.T) {
 // nothing where it is not needed.
 func TestSealedCopy(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bwrap")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := programOf(file); err != nil || c.copy != nil || c.path != file {
+		t.Errorf("a script: %+v, %v", c, err)
+	}
 	want := strings.Repeat("0123456789abcdef", 1<<16)
 	if err := os.WriteFile(file, []byte(want), 0o755); err != nil {
 		t.Fatal(err)

@@ -47,6 +47,15 @@ var steps = []step{
 	{"launches-share", "backends/bubblewrap/hold_linux.go", `unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)`, `error(nil)`, []string{"./backends/bubblewrap TestLaunchesShare"}},
 	{"others-left", "backends/bubblewrap/hold_linux.go", "\tsweepOthers(run)\n\tin :=", "\tin :=", []string{"./backends/bubblewrap TestLeftBehindByAll"}},
 
+	{"held-where-planned", "backends/bubblewrap/astray_linux.go", `Resolve: unix.RESOLVE_NO_SYMLINKS`, `Resolve: 0`, []string{"./backends/bubblewrap TestHeldWhereItWasPlanned"}},
+	{"held-step-by-step", "backends/bubblewrap/astray_linux.go", `unix.Openat(fd, name, flags, 0)`, `unix.Openat(fd, name, flags&^unix.O_NOFOLLOW, 0)`,
+		[]string{"./backends/bubblewrap TestHeldWhereItWasPlanned"}},
+	{"held-in-directory", "backends/bubblewrap/astray_linux.go", `err = mkdirat(dir, name, 0o755)`, `err = mkdirat(unix.AT_FDCWD, h.Path, 0o755)`,
+		[]string{"./backends/bubblewrap TestHeldWhereItWasPlanned"}},
+	{"janitor-in-place", "backends/bubblewrap/hold_linux.go", "[ \"$(pwd -P; echo .)\" = \"$3\n.\" ] && ", "", []string{"./backends/bubblewrap TestHeldWhereItWasPlanned"}},
+	{"mask-read-only", "backends/bubblewrap/layout.go", `, "--remount-ro", o.path)`, `)`, []string{"escape-files"}},
+	{"line-taken-back", "launcher/audit/audit.go", `if cut := s.log.Truncate(s.size); cut != nil {`, `if cut := error(nil); cut != nil {`, []string{"./launcher/audit TestFullDisk", "log-full"}},
+
 	// The filter's processes.
 	{"filter-tied", "backends/hostfilter/child_linux.go", `Pdeathsig: syscall.SIGKILL, Setpgid: true`, `Setpgid: true`, []string{"./backends/hostfilter TestHelpersAreTied"}},
 	{"gate-in-place", "backends/hostfilter/gate_linux.go", `g.orders.place(); err != nil {`, `g.orders.place(); err != nil && false {`, []string{"./backends/hostfilter TestNoFilterNoCommand"}},

@@ -114,6 +114,8 @@ status-fd             run-status
 sync-fd               TestBoxHoldsThePipe
 block-fd              host-allowed net-killed
 look                  TestLook
+look-missing          TestLookFindsWhatIsMissing
+sealed                TestSealed
 chdir                 run-status box-files
 `
 
