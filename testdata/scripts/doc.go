@@ -104,6 +104,9 @@
 // "kgate-probe send [NAME:]HOW=ADDR,PORT..." sends something in each of these ways (see
 // package probe), with the text leak-NAME in it, and prints how far the kernel let it: whether it
 // left is for the witnesses of the lab to say. It sends in a box's network alone.
+// "kgate-probe hand KIND[=PATH]... -- CMD..." starts CMD with open descriptors (file,
+// directory, socket, listening, pipe, terminal; input is a connection for its standard
+// input), and "kgate-probe give PATH FILE" passes an open file to whoever connects.
 // Nothing that attacks may harm a machine on which it gets through.
 //
 //	control [NAME...]    these worked without the box; with no name: those that the
@@ -152,7 +155,8 @@
 //	kgate-probe join GROUP                  joins a multicast group, which the kernel announces in IGMP or ICMPv6
 //	kgate-probe call NAME...                makes system calls (see package probe), prints what the kernel says
 //	kgate-probe [-t D] self PORT            talks to itself on its loopback
-//	kgate-probe listen PATH                 answers on a unix socket until it is killed; @NAME is abstract
+//	kgate-probe listen PATH...              answers on unix sockets until it is killed; @NAME is abstract,
+//	                                        datagram:NAME and packets:NAME are of other types
 //	kgate-probe [-t D] unix PATH            prints what that one says
 //	kgate-probe exec PROGRAM [ARG...]       becomes PROGRAM, whatever command lines are checked
 //

@@ -14,7 +14,7 @@ import (
 // attackTable is every attack by its name. Each family has a file.
 var attackTable = func() map[string]attack {
 	all := map[string]attack{}
-	for _, family := range []map[string]attack{kernelAttacks, mountAttacks, processAttacks, terminalAttacks, programAttacks, networkAttacks} {
+	for _, family := range []map[string]attack{kernelAttacks, mountAttacks, processAttacks, terminalAttacks, programAttacks, networkAttacks, socketAttacks} {
 		maps.Copy(all, family)
 	}
 	return all

@@ -11,14 +11,44 @@ import (
 	"syscall"
 )
 
-// listen answers on a unix socket, as the services of a machine do, until it is
-// killed. A name that begins with @ is abstract (unix(7)).
-func listen(path string, out io.Writer) error {
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return err
+// listen answers on unix sockets, as the services of a machine do, until it is
+// killed. A name that begins with @ is abstract (unix(7)); "datagram:" and
+// "packets:" before a name make another kind of socket. To a datagram it says
+// nothing.
+func listen(names []string, out io.Writer) error {
+	failed := make(chan error, len(names))
+	for _, name := range names {
+		if path, ok := strings.CutPrefix(name, "datagram:"); ok {
+			c, err := net.ListenPacket("unixgram", path)
+			if err != nil {
+				return err
+			}
+			go func() {
+				for {
+					if _, _, err := c.ReadFrom(make([]byte, 64)); err != nil {
+						failed <- err
+						return
+					}
+				}
+			}()
+		} else {
+			path, packets := strings.CutPrefix(name, "packets:")
+			network := "unix"
+			if packets {
+				network = "unixpacket"
+			}
+			l, err := net.Listen(network, path)
+			if err != nil {
+				return err
+			}
+			go func() { failed <- greet(l, path) }()
+		}
+		fmt.Fprintf(out, "listening on %s\n", name)
 	}
-	fmt.Fprintf(out, "listening on %s\n", path)
+	return <-failed
+}
+
+func greet(l net.Listener, path string) error {
 	for {
 		c, err := l.Accept()
 		if err != nil {

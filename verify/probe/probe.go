@@ -46,7 +46,9 @@ const usage = `usage: kgate-probe [-t D] tcp HOST PORT [TEXT]
        kgate-probe join GROUP
        kgate-probe call NAME...
        kgate-probe [-t D] self PORT
-       kgate-probe listen PATH
+       kgate-probe listen [datagram:|packets:]PATH...
+       kgate-probe give PATH FILE
+       kgate-probe hand KIND[=PATH]... -- PROGRAM [ARG...]
        kgate-probe [-t D] unix PATH
        kgate-probe exec PROGRAM [ARG...]
        kgate-probe attack [NAME:]ATTACK[=ARG]...
@@ -115,8 +117,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return join(ctx, args[0], out)
 	case kind == "knock" && len(args) == 2:
 		return knock(ctx, args[0], args[1], out)
-	case kind == "listen" && len(args) == 1:
-		return listen(args[0], out)
+	case kind == "listen" && len(args) > 0:
+		return listen(args, out)
+	case kind == "give" && len(args) == 2:
+		return giveFile(args[0], args[1], out)
+	case kind == "hand":
+		return hand(args)
 	case kind == "unix" && len(args) == 1:
 		return local(ctx, args[0], out)
 	case kind == "call" && len(args) > 0:
