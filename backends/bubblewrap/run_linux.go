@@ -48,8 +48,12 @@ func (p *box) listen(status *os.File, born chan<- int) {
 		}
 		if s.Exit != nil {
 			p.mu.Lock()
+			first := p.code == nil
 			p.code = s.Exit
 			p.mu.Unlock()
+			if first {
+				close(p.over)
+			}
 		}
 	}
 }
@@ -57,11 +61,23 @@ func (p *box) listen(status *os.File, born chan<- int) {
 // run sees the box through to its end and then cleans up.
 func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, born <-chan int, listened <-chan struct{}) {
 	defer close(p.done)
-	var filter *hostfilter.Filter
 	var failed error
+	var closing sync.WaitGroup
 	if pid, ok := <-born; ok {
 		if plan.Network.Value == policy.Restricted {
-			filter, failed = p.attach(b, plan, o.Tools, pid)
+			var filter *hostfilter.Filter
+			if filter, failed = p.attach(b, plan, o.Tools, pid); filter != nil {
+				// It takes the kernel some milliseconds to remove the device, so that
+				// begins as soon as the command has ended; what of it is still there has no
+				// network from then on, and ends with the box.
+				closing.Go(func() {
+					select {
+					case <-p.over:
+					case <-p.ctx.Done():
+					}
+					filter.Close()
+				})
+			}
 		}
 		whole := false
 		if failed == nil {
@@ -85,10 +101,6 @@ func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, bor
 	p.waitInit()
 	p.cancel()
 	release.Close()
-	var closing sync.WaitGroup
-	if filter != nil {
-		closing.Go(filter.Close) // it takes the kernel some milliseconds to remove the device
-	}
 	words := p.voice.finish(func() bool { return p.code != nil })
 	herr := p.held.release()
 	closing.Wait()

@@ -23,6 +23,7 @@ type box struct {
 	bwrap   int // its process, and its process group
 	held    *holder
 	voice   *voice
+	over    chan struct{} // closed when the command has ended, where bwrap tells
 	done    chan struct{} // closed when exit and err stand
 
 	exit backends.Exit
@@ -105,7 +106,7 @@ func (b *Backend) Start(plan *backends.Plan, std backends.Stdio) (backends.Proce
 		return nil, &backends.BlockedError{Findings: blocked}
 	}
 	closeOnExec()
-	p := &box{command: plan.Command, done: make(chan struct{}), initFD: -1}
+	p := &box{command: plan.Command, over: make(chan struct{}), done: make(chan struct{}), initFD: -1}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	if err := b.start(p, o, plan, std); err != nil {
 		p.cancel()

@@ -20,9 +20,8 @@ import (
 // Filter is a host filter around one network namespace.
 type Filter struct {
 	gate, slirp *child
-	orders      *os.File      // the gate ends when this is closed
-	told        chan struct{} // closed when the gate has its orders
-	exit        *os.File      // slirp4netns ends when this is closed
+	orders      *os.File // the gate ends when this is closed
+	exit        *os.File // slirp4netns ends when this is closed
 	done        chan error
 	closing     atomic.Bool
 	closed      sync.Once
@@ -44,7 +43,7 @@ func Attach(ctx context.Context, c Config, pid int) (*Filter, error) {
 	if err := c.Tools.Check(c.IPv6); err != nil {
 		return nil, err
 	}
-	o := orders{Hosts: c.Hosts, IPv6: c.IPv6, MTU: c.mtu(), Times: filterTimes, Omit: omitted()}
+	o := orders{Hosts: c.Hosts, IPv6: c.IPv6, MTU: c.mtu(), Tools: c.Tools, Times: filterTimes, Omit: omitted()}
 	var err error
 	if o.Server, err = c.Resolver.reach(c.IPv6); err != nil && c.looksUp() {
 		return nil, &Fault{RowResolver, err, mendResolver}
@@ -119,34 +118,14 @@ func (f *Filter) attach(ctx context.Context, c Config, o orders, ns *namespaces,
 		return err
 	}
 	p.closeOthers() // or their ends would never come
+
 	line, err := json.Marshal(o)
 	if err != nil {
 		return fmt.Errorf("write the gate's orders: %w", err)
 	}
-	f.told = make(chan struct{})
-	go func() {
-		defer close(f.told)
-		f.orders.Write(append(line, '\n')) // if the gate is gone, listen says so
-	}()
-	// The rules are installed while the gate starts.
-	var done installed
-	rules := make(chan error, 1)
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		var err error
-		done, err = install(ctx, c, ns)
-		rules <- err
-	}()
-	defer func() {
-		cancel()
-		if rules != nil {
-			<-rules
-		}
-	}()
-
 	listening = true
 	tap, ready := make(chan error, 1), make(chan error, 1)
-	go func() { tap <- f.tap(p.readyIn) }()
+	go func() { tap <- f.give(line, p.readyIn) }()
 	go f.listen(p.eventsIn, c.Verbose, ready)
 	var slirpGone <-chan struct{}
 	for {
@@ -156,12 +135,6 @@ func (f *Filter) attach(ctx context.Context, c Config, o orders, ns *namespaces,
 				return err
 			}
 			slirpGone = f.slirp.gone
-		case err := <-rules:
-			rules = nil
-			if err != nil {
-				return err
-			}
-			go f.tell(news{Rules: &done})
 		case <-slirpGone:
 			return slirpFault(f.slirp.fault("before the command started"))
 		case err := <-ready:
@@ -175,26 +148,19 @@ func (f *Filter) attach(ctx context.Context, c Config, o orders, ns *namespaces,
 	}
 }
 
-// tap tells the gate that the device exists. It returns an error when
-// slirp4netns has failed. End of file on the ready descriptor is what a
-// slirp4netns that dies leaves.
-func (f *Filter) tap(ready *os.File) error {
+// give hands the gate its orders and then the news that the device exists. It
+// returns an error when slirp4netns has failed. End of file on the ready
+// descriptor is what a slirp4netns that dies leaves.
+func (f *Filter) give(line []byte, ready *os.File) error {
 	defer ready.Close()
+	f.orders.Write(append(line, '\n')) // if the gate is gone, listen says so
 	var b [1]byte
 	if n, _ := ready.Read(b[:]); n != 1 {
 		<-f.slirp.gone
 		return slirpFault(f.slirp.fault("before it was ready"))
 	}
-	f.tell(news{Tap: true})
+	f.orders.Write([]byte("tap\n"))
 	return nil
-}
-
-// tell writes a line to the gate, after its orders; if the gate is gone, listen
-// says so.
-func (f *Filter) tell(n news) {
-	<-f.told
-	line, _ := json.Marshal(n)
-	f.orders.Write(append(line, '\n'))
 }
 
 // listen reads the gate's events until the gate is gone. ready gets the result

@@ -15,16 +15,9 @@ import (
 func Describe(c Config, list policy.Origin) ([]backends.Part, []Rule) {
 	helpers := []backends.Part{
 		{Name: "gate", Words: gateArgv(c.Tools), From: list,
-			Why: "enters the box's namespaces, sets the device up, answers lookups of listed names and opens their addresses"},
+			Why: "enters the box's namespaces, installs the packet filter and answers lookups of listed names"},
 		{Name: "slirp4netns", Words: append([]string{c.Tools.Slirp}, slirpArgs(c)...), From: list,
 			Why: "carries what the packet filter lets out of the box's one network device"},
-	}
-	for i, progs := range [][]string{c.Tools.Restore, c.Tools.Restore6} {
-		if len(progs) > 0 {
-			helpers = append(helpers, backends.Part{Name: []string{RowFilter, RowFilter6}[i], From: list,
-				Words: append(enterArgv(c.Tools.Nsenter, fdRestoreUser, fdRestoreNet), progs[0]),
-				Why:   "enters the box's namespaces and installs the packet filter; where it fails, the next one that is installed does"})
-		}
 	}
 	rules := Rules(c)
 	for i := range rules {
@@ -54,14 +47,9 @@ func Describe(c Config, list policy.Origin) ([]backends.Part, []Rule) {
 	return helpers, rules
 }
 
-// gateArgv is the command line of the gate, which inherits kgate's own
-// executable.
+// gateArgv is the command line of the gate. The numbers are descriptors that it
+// inherits; the last is kgate's own executable.
 func gateArgv(t Tools) []string {
-	return append(enterArgv(t.Nsenter, fdUser, fdNet), fmt.Sprintf("/proc/self/fd/%d", fdSelf), GateName)
-}
-
-// enterArgv is what a command line begins with whose program is to run in the
-// namespaces that it inherits as descriptors.
-func enterArgv(nsenter string, user, net int) []string {
-	return []string{nsenter, fmt.Sprintf("--user=/proc/self/fd/%d", user), fmt.Sprintf("--net=/proc/self/fd/%d", net), "--preserve-credentials", "--"}
+	return []string{t.Nsenter, fmt.Sprintf("--user=/proc/self/fd/%d", fdUser), fmt.Sprintf("--net=/proc/self/fd/%d", fdNet),
+		"--preserve-credentials", "--", fmt.Sprintf("/proc/self/fd/%d", fdSelf), GateName}
 }

@@ -126,24 +126,17 @@ func (g *gate) serve(in *os.File) error {
 	filterTimes = g.orders.Times
 	leaveOut(g.orders.Omit)
 
-	rules, tap, gone := make(chan installed, 1), make(chan struct{}), make(chan struct{})
+	tap, gone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(gone)
-		for line, err := r.ReadBytes('\n'); err == nil; line, err = r.ReadBytes('\n') {
-			var n news
-			if json.Unmarshal(line, &n) != nil {
-				return
-			}
-			if n.Rules != nil {
-				rules <- *n.Rules
-			}
-			if n.Tap {
-				close(tap)
-			}
+		if _, err := r.ReadBytes('\n'); err != nil {
+			return
 		}
+		close(tap)
+		r.ReadBytes('\n')
 	}()
 	ready := make(chan error, 1)
-	go func() { ready <- g.setUp(rules, tap, gone) }()
+	go func() { ready <- g.setUp(tap, gone) }()
 	select {
 	case <-gone:
 		return nil
@@ -157,23 +150,27 @@ func (g *gate) serve(in *os.File) error {
 	return nil
 }
 
-// setUp waits for the rules, then makes the device usable, then resolves and
-// opens.
-func (g *gate) setUp(rules <-chan installed, tap, gone <-chan struct{}) error {
+// setUp makes the filter, then the device usable, then resolves and opens.
+func (g *gate) setUp(tap, gone <-chan struct{}) error {
 	g.up = newUpstream(g.orders.Server)
 	g.table = newTable(nil, g.config.fixed(), func(err error) { g.refuse("", "close addresses whose time is over: "+err.Error()) })
 	g.names = newNames(g.config, g.orders.Own, g.up, g.table, g.refuse)
 	if err := g.listen(); err != nil {
 		return err
 	}
-	select {
-	case i := <-rules:
-		if err := g.take(i); err != nil {
-			return err
-		}
-	case <-gone:
-		return nil
+	filters, err := g.restore()
+	if err != nil {
+		return err
 	}
+	g.events <- event{Kind: eventRules}
+	for family, f := range filters {
+		if n, err := newNFT(family); err == nil {
+			filters[family] = n
+		} else if len(g.names.list.names) > 0 {
+			f.(*restorer).prepare()
+		}
+	}
+	g.table.filters = filters
 	select {
 	case <-tap:
 	case <-gone:
@@ -200,32 +197,42 @@ func (g *gate) setUp(rules <-chan installed, tap, gone <-chan struct{}) error {
 	return nil
 }
 
-// take makes ready for changes to the rules that are installed.
-func (g *gate) take(i installed) error {
-	progs := map[int]string{4: i.Prog}
+// restore installs both families' rules side by side.
+func (g *gate) restore() (map[int]changer, error) {
+	rules := Rules(g.config)
+	var (
+		wg     sync.WaitGroup
+		r4, r6 *restorer
+		e4, e6 error
+	)
+	install := func(progs []string, family int) (*restorer, error) {
+		first, rest := restoreText(rules, family)
+		return newRestorer(progs, first, rest)
+	}
+	wg.Go(func() { r4, e4 = install(g.orders.Tools.Restore, 4) })
+	if len(g.orders.Tools.Restore6) > 0 {
+		wg.Go(func() { r6, e6 = install(g.orders.Tools.Restore6, 6) })
+	} else {
+		e6 = errors.New("ip6tables-restore is not installed")
+	}
+	wg.Wait()
+	if e4 != nil {
+		return nil, &Fault{RowFilter, e4, mendFilter}
+	}
+	filters := map[int]changer{4: r4}
 	switch {
-	case i.Prog6 != "" && g.orders.IPv6:
-		progs[6] = i.Prog6
-	case i.Prog6 == "":
+	case e6 == nil && g.orders.IPv6:
+		filters[6] = r6
+	case e6 != nil && g.orders.IPv6:
+		return nil, &Fault{RowFilter6, e6, mendFilter6}
+	case e6 != nil:
 		// Devices that are made later start with the default's value.
 		g.bare = true
 		if err := withoutIPv6("default"); err != nil {
-			return fault(RowFilter6, mendFilter, "ip6tables does not work, and IPv6 cannot be turned off otherwise: %w", err)
+			return nil, fault(RowFilter6, mendFilter, "%w; and IPv6 cannot be turned off otherwise: %w", e6, err)
 		}
 	}
-	g.table.filters = map[int]changer{}
-	for family, prog := range progs {
-		if n, err := newNFT(family); err == nil {
-			g.table.filters[family] = n
-			continue
-		}
-		r := &restorer{ctx: context.Background(), prog: prog}
-		if len(g.names.list.names) > 0 {
-			r.prepare()
-		}
-		g.table.filters[family] = r
-	}
-	return nil
+	return filters, nil
 }
 
 // listen starts answering lookups.

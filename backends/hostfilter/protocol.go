@@ -14,18 +14,11 @@ const GateName = "hostfilter-gate"
 
 // The gate's descriptors.
 const (
-	fdOrders = 3 + iota // from Attach: orders, then news, then end of file
+	fdOrders = 3 + iota // from Attach: orders, then "tap", then end of file
 	fdEvents            // to Attach: events
 	fdUser              // the user namespace to enter
 	fdNet               // the network namespace to enter
 	fdSelf              // kgate's own executable
-)
-
-// The descriptors of an iptables-restore.
-const (
-	fdLock = 3 + iota
-	fdRestoreUser
-	fdRestoreNet
 )
 
 // orders are what the gate is told when it starts.
@@ -33,23 +26,13 @@ type orders struct {
 	Hosts  []policy.Host
 	IPv6   bool
 	MTU    int
+	Tools  Tools
 	Server netip.Addr   // where the resolver is reached; zero: nowhere
 	Own    []netip.Addr // the host's own addresses
 	Net    uint64       // the inode of the network namespace to be filtered
 	Times  times
 	Omit   []string `json:",omitempty"` // for the mutants' build alone
 }
-
-// news is a line to the gate after its orders: the rules are installed, or the
-// device exists.
-type news struct {
-	Rules *installed `json:",omitempty"`
-	Tap   bool       `json:",omitempty"`
-}
-
-// installed is which program has installed a family's rules; "" where none could
-// and IPv6 is off, so that it has to be turned off otherwise.
-type installed struct{ Prog, Prog6 string }
 
 // event is one line from the gate.
 type event struct {
@@ -62,6 +45,7 @@ type event struct {
 
 // The kinds of event.
 const (
+	eventRules   = "rules"   // nothing can leave the namespace any more
 	eventReady   = "ready"   // the filter is complete
 	eventFault   = "fault"   // the launch must not go on; Text says why
 	eventRefused = "refused" // Name was refused; Text says why

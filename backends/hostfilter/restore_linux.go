@@ -1,7 +1,6 @@
 package hostfilter
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,16 +13,8 @@ import (
 // restorer hands rules to one family's iptables-restore. It is used by one
 // goroutine at a time.
 type restorer struct {
-	ctx  context.Context // its end is the program's
 	prog string
-	enter
 	warm *restoring // started ahead of need; nil: none
-}
-
-// enter is how a program gets into the box's namespaces; zero: it is there.
-type enter struct {
-	nsenter string
-	ns      *namespaces
 }
 
 // restoring is an iptables-restore that waits for its input.
@@ -32,50 +23,27 @@ type restoring struct {
 	in io.WriteCloser
 }
 
-// install installs both families' rules side by side. Only trying tells which
-// program works: the kernel may lack what the host's default needs.
-func install(ctx context.Context, c Config, ns *namespaces) (installed, error) {
-	rules := Rules(c)
-	try := func(progs []string, family int) (prog string, err error) {
-		var errs []string
-		first, rest := restoreText(rules, family)
-		for _, prog = range progs {
-			r := &restorer{ctx: ctx, prog: prog, enter: enter{c.Tools.Nsenter, ns}}
-			err = r.run(first, false)
-			if err == nil {
-				if rest != "" {
-					err = r.run(rest, true)
-				}
-				// The first part stands, so no other program may begin again.
-				return prog, err
+// newRestorer installs rules with the first of the programs that can, and
+// returns a restorer that uses the same one from then on. Only trying tells
+// which works: the kernel may lack what the host's default needs.
+func newRestorer(progs []string, first, rest string) (*restorer, error) {
+	var errs []string
+	for _, p := range progs {
+		r := &restorer{prog: p}
+		err := r.run(first, false)
+		if err == nil {
+			if rest != "" {
+				err = r.run(rest, true)
 			}
-			errs = append(errs, err.Error())
+			// The first part stands, so no other program may begin again.
+			return r, err
 		}
-		if len(progs) == 0 {
-			return "", errors.New("not installed")
-		}
-		return "", errors.New(strings.Join(errs, "; "))
+		errs = append(errs, err.Error())
 	}
-	var i installed
-	var err4, err6 error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		i.Prog6, err6 = try(c.Tools.Restore6, 6)
-	}()
-	i.Prog, err4 = try(c.Tools.Restore, 4)
-	<-done
-	switch {
-	case err4 != nil && strings.Contains(err4.Error(), ": nsenter: "):
-		return i, &Fault{RowEnter, err4, ""}
-	case err4 != nil:
-		return i, &Fault{RowFilter, err4, mendFilter}
-	case err6 != nil && c.IPv6:
-		return i, &Fault{RowFilter6, err6, mendFilter6}
-	case err6 != nil:
-		i.Prog6 = ""
+	if len(errs) == 0 {
+		return nil, errors.New("iptables-restore is not installed")
 	}
-	return i, nil
+	return nil, errors.New(strings.Join(errs, "; "))
 }
 
 // open adds rules that accept packets to the addresses; close takes them away.
@@ -98,7 +66,6 @@ func (r *restorer) run(text string, keep bool) error {
 			return err
 		}
 	}
-	defer context.AfterFunc(r.ctx, p.kill)()
 	_, err := io.WriteString(p.in, text)
 	p.in.Close()
 	<-p.gone
@@ -126,11 +93,8 @@ func (r *restorer) start(keep bool) (*restoring, error) {
 		return nil, fmt.Errorf("make a pipe to %s: %w", r.prog, err)
 	}
 	defer in.Close()
-	cmd := command{argv: []string{r.prog}, in: in, files: []*os.File{f}, env: append(helperEnv[:len(helperEnv):len(helperEnv)], fmt.Sprintf("XTABLES_LOCKFILE=/proc/self/fd/%d", fdLock))}
-	if r.ns != nil {
-		cmd.argv = append(enterArgv(r.nsenter, fdRestoreUser, fdRestoreNet), r.prog)
-		cmd.files = append(cmd.files, r.ns.user, r.ns.net)
-	}
+	cmd := command{argv: []string{r.prog}, in: in, files: []*os.File{f},
+		env: append(helperEnv[:len(helperEnv):len(helperEnv)], "XTABLES_LOCKFILE=/proc/self/fd/3")}
 	if keep {
 		cmd.argv = append(cmd.argv, "--noflush")
 	}
