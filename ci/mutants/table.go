@@ -97,7 +97,7 @@ fresh:/run/kgate      shell-nested
 env:*                 TestOuterEnv
 fresh:*/home          home-write-isolated box-files
 fresh:*               home-write-isolated box-files
-freeze:*              box-ways-out
+freeze:*              box-ways-out escape-project
 pin:*                 box-ways-out
 absent:*/.git/commondir box-ways-out-each
 absent:*/.git/config  box-ways-out-each
@@ -106,6 +106,7 @@ project:*             run-status box-files
 allow:*               box-files
 mask:/proc/*          escape-kernel
 mask:*                box-files
+mask-socket:*         box-sockets escape-sockets
 deny-read:*           box-files
 mask-exec:*           exec-denied
 resolv.conf           host-allowed
