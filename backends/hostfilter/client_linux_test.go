@@ -46,7 +46,7 @@ func clientMain(steps []string) int {
 		case "udp": // ADDR TEXT: send and wait for the echo
 			got, err = datagram(f[1], f[2])
 		case "stranger": // ADDR: answer whoever writes
-			err = stranger(f[1])
+			got, err = stranger(f[1])
 		case "familiar": // ADDR STRANGER: let the stranger answer, as one who was spoken to
 			err = familiar(f[1], f[2])
 		case "forged": // ADDR TO: send to ADDR in TO's name, and to TO in ADDR's
@@ -176,14 +176,14 @@ func datagram(addr, text string) (string, error) {
 }
 
 // stranger writes to addr and then answers everyone who writes back.
-func stranger(addr string) error {
+func stranger(addr string) (heard string, err error) {
 	to, err := net.ResolveUDPAddr("udp", addr)
 	if err != nil {
-		return err
+		return "", err
 	}
 	c, err := net.ListenUDP("udp", nil)
 	if err != nil {
-		return err
+		return "", err
 	}
 	other := net.ParseIP(otherAddr)
 	if to.IP.To4() == nil {
@@ -199,12 +199,12 @@ func stranger(addr string) error {
 		if err != nil {
 			break
 		}
-		fmt.Fprintln(os.Stderr, "datagram from", from)
 		if from.String() != addr {
+			heard += "heard " + from.String()
 			c.WriteTo([]byte("secret"), from)
 		}
 	}
 	// The stranger's address is known beforehand, so try that as well.
 	c.WriteTo([]byte("secret"), &net.UDPAddr{IP: other, Port: 9001})
-	return nil
+	return heard, nil
 }

@@ -79,7 +79,7 @@ func family(f int, on bool, dns netip.Addr) []Rule {
 			"what is for the loopback leaves by no other device")
 	}
 	add("policy-output", "filter", ":OUTPUT DROP [0:0]", "what no rule lets out stays in")
-	add("policy-input", "filter", ":INPUT DROP [0:0]", "a stranger's packet must not make an answer to it look established")
+	add("policy-input", "filter", ":INPUT DROP [0:0]", "nobody is heard who was not spoken to")
 	add("input-loopback", "filter", "-A INPUT -i lo -j ACCEPT", "the box's own loopback")
 	if on {
 		add("chain-port", "filter", ":"+chainPort+" - [0:0]", "addresses listed with a port")
