@@ -108,6 +108,11 @@ func TestHeldWhereItWasPlanned(t *testing.T) {
 
 			// And the same by the janitor.
 			s.exchange()
+			for _, name := range []string{"lib/.git/hooks", "lib/.git/commondir"} {
+				if err := os.Remove(s.path(name)); err != nil {
+					t.Error(err) // left, because its directory was not to be found
+				}
+			}
 			h, err = hold(holds("janitor"), nil)
 			if err != nil {
 				t.Fatal(err)

@@ -52,6 +52,11 @@ func (m *machine) kills(points int) ([]trial, error) {
 						if role == "command" || role == "bwrap++" || strings.HasPrefix(role, "kgate") {
 							s.End = unix.SIGKILL // a SIGTERM waits for a stopped process to go on
 						}
+						if role == "kgate+" {
+							// A fork that is no other program yet has open what kgate had, so that
+							// nobody is told of kgate's end before it goes on.
+							s.Thaw = 1500 * time.Millisecond
+						}
 					}
 					all = append(all, trial{name: fmt.Sprintf("%s %s %s %d", kind, mode, role, step), mode: mode, strike: s, free: free})
 				}
