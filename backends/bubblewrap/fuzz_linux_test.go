@@ -30,7 +30,8 @@ func FuzzStatus(f *testing.F) {
 			t.Fatal(err)
 		}
 		go func() { w.Write(data); w.Close() }()
-		p := &box{initFD: -1}
+		p := newBox(backends.Command{})
+		defer p.cancel()
 		born, done := make(chan int, 1), make(chan struct{})
 		go func() { p.listen(r, born); close(done) }()
 		select {

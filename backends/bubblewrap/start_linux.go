@@ -44,6 +44,13 @@ type box struct {
 	stopped bool // everything is gone
 }
 
+// newBox is a box that is not started yet.
+func newBox(command backends.Command) *box {
+	p := &box{command: command, over: make(chan struct{}), done: make(chan struct{}), initFD: -1}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
 // descriptors collects what bwrap inherits.
 type descriptors struct {
 	files  []*os.File
@@ -106,8 +113,7 @@ func (b *Backend) Start(plan *backends.Plan, std backends.Stdio) (backends.Proce
 		return nil, &backends.BlockedError{Findings: blocked}
 	}
 	closeOnExec()
-	p := &box{command: plan.Command, over: make(chan struct{}), done: make(chan struct{}), initFD: -1}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p := newBox(plan.Command)
 	if err := b.start(p, o, plan, std); err != nil {
 		p.cancel()
 		if p.held != nil {
