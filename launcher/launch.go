@@ -156,6 +156,8 @@ func Run(r Request, b backends.Backend, in, out, errs *os.File) (int, error) {
 	if err == nil {
 		if blocked := l.Plan.Blocked(); len(blocked) > 0 {
 			err = &backends.BlockedError{Findings: blocked}
+		} else if directory(in) {
+			err = &InputError{}
 		}
 	}
 	if err != nil {
@@ -176,15 +178,36 @@ func Run(r Request, b backends.Backend, in, out, errs *os.File) (int, error) {
 	return status, nil
 }
 
+// InputError refuses a standard input that is a way out of the box: an open
+// directory leads to all that lies below and above it, whatever the mount table
+// shows. run exits 126 with it.
+type InputError struct{}
+
+func (*InputError) Error() string {
+	return "standard input is a directory, through which the command would reach what the box hides (give a file, a pipe or </dev/null)"
+}
+
+// ExitStatus returns the status of a refusal.
+func (*InputError) ExitStatus() int { return 126 }
+
+func directory(f *os.File) bool {
+	if f == nil {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.IsDir()
+}
+
 // recorded tells refusals and blocked plans, which are part of the record, from
 // mistakes in a file or a flag, which are not: nothing was asked for yet.
 func recorded(err error) bool {
 	var (
 		refused *policy.RefusedError
 		refusal *command.Refusal
+		input   *InputError
 		blocked *backends.BlockedError
 	)
-	return errors.As(err, &refused) || errors.As(err, &refusal) || errors.As(err, &blocked)
+	return errors.As(err, &refused) || errors.As(err, &refusal) || errors.As(err, &input) || errors.As(err, &blocked)
 }
 
 // record writes one line of the audit log. A launch whose line cannot be

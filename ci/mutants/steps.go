@@ -24,6 +24,8 @@ var steps = []step{
 	{"find-programs", "launcher/policy/load.go", `p.Programs = locate(p.DenyExec, p.programDirs(o.Env))`, `_ = locate(p.DenyExec, p.programDirs(o.Env))`, []string{"exec-denied"}},
 	{"hide-own", "backends/bubblewrap/bubblewrap.go", "\tw.hideManaged()\n", "", []string{"audit-launch"}},
 
+	{"input-no-directory", "launcher/launch.go", `} else if directory(in) {`, `} else if directory(in) && false {`, []string{"run-streams", "escape-sockets"}},
+
 	// What comes back.
 	{"mask", "launcher/relay.go", `s.wrote(s.mask.Write(buf[:n]))`, `s.wrote(s.to.Write(buf[:n]))`, []string{"mask-output"}},
 	{"mask-end", "launcher/relay.go", "\ts.wrote(0, s.mask.Close())\n", "", []string{"mask-output", "run-streams"}},
