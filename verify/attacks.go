@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -61,12 +62,14 @@ func attackCommands() map[string]command {
 }
 
 // through and held are the lines that a program which attacks prints.
-var verdictLine = regexp.MustCompile(`(?m)^(through|held) ([a-z0-9][a-z0-9-]*)(?:: (.*))?\r?$`)
+var verdictLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^(through|held) ([a-z0-9][a-z0-9-]*)(?:: (.*))?\r?$`)
+})
 
 // said reads those lines from what the last command printed.
 func said(ts *testscript.TestScript) (through []string, held map[string]string) {
 	held = map[string]string{}
-	for _, m := range verdictLine.FindAllStringSubmatch(ts.ReadFile("stdout"), -1) {
+	for _, m := range verdictLine().FindAllStringSubmatch(ts.ReadFile("stdout"), -1) {
 		if m[1] == "through" {
 			through = append(through, m[2])
 		} else {

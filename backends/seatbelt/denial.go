@@ -4,32 +4,33 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/kgate-dev/kgate/backends"
 	"github.com/kgate-dev/kgate/launcher/policy"
 )
 
-// systemLooks are the paths of which the system's rules allow at least the
-// metadata by name, systemTrees those below which they allow reading.
-var (
-	systemLooks = map[string]bool{}
-	systemTrees []string
-)
-
-func init() {
+// system is what the system's rules allow: looks are the paths of which they
+// allow at least the metadata by name, trees those below which they allow reading.
+var system = sync.OnceValue(func() (s struct {
+	looks map[string]bool
+	trees []string
+}) {
+	s.looks = map[string]bool{}
 	for _, g := range []group{settings, devices, opened} {
 		for _, n := range g.needs {
 			if name, ok := place(n.rule); ok && strings.Contains(n.rule, "(subpath ") {
-				systemTrees = append(systemTrees, name)
+				s.trees = append(s.trees, name)
 			} else if ok {
-				systemLooks[name] = true
+				s.looks[name] = true
 			}
 		}
 	}
 	for _, r := range runnable {
-		systemTrees = append(systemTrees, r.path)
+		s.trees = append(s.trees, r.path)
 	}
-}
+	return s
+})
 
 // place is the path that one of the system's rules about files is for.
 func place(rule string) (string, bool) {
@@ -49,7 +50,7 @@ func place(rule string) (string, bool) {
 // path. A denial of anything else would be a line that nothing needs: the
 // default denies it, and what is allowed below a denied path was left out.
 func (w *writer) reachable(p string) bool {
-	roots := append([]string{w.developer(), w.kgate, path.Join(w.f.UserTemp, "xcrun_db")}, systemTrees...)
+	roots := append([]string{w.developer(), w.kgate, path.Join(w.f.UserTemp, "xcrun_db")}, system().trees...)
 	for _, t := range w.trees {
 		roots = append(roots, t.path)
 	}

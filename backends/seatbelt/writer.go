@@ -264,7 +264,7 @@ func (w *writer) lookAt(p string, from policy.Origin) {
 	}
 	for i := len(chain) - 1; i >= 0; i-- {
 		p := chain[i]
-		if w.looked[p] || systemLooks[p] || w.systemTree(p) || w.inTree(p) || within(p, settingsTree) || w.deniedRead(p) {
+		if w.looked[p] || system().looks[p] || w.systemTree(p) || w.inTree(p) || within(p, settingsTree) || w.deniedRead(p) {
 			continue
 		}
 		w.looked[p] = true

@@ -20,9 +20,10 @@ const attackTime = 5 * time.Second
 // attacks makes each attack in a process of its own, which it may wreck, and
 // prints a line for each: "through NAME" or "held NAME: WHY".
 func attacks(ctx context.Context, specs []string, out io.Writer) error {
+	table := attackTable()
 	for _, spec := range specs {
 		name, kind, _ := label(spec)
-		if attackTable[kind] == nil {
+		if table[kind] == nil {
 			return fmt.Errorf("there is no attack %q", kind)
 		}
 		err := apart(ctx, spec)
@@ -77,7 +78,7 @@ func label(spec string) (name, kind, arg string) {
 // alone makes one attack in this process.
 func alone(ctx context.Context, spec string) error {
 	_, kind, arg := label(spec)
-	f := attackTable[kind]
+	f := attackTable()[kind]
 	if f == nil {
 		return errUsage
 	}

@@ -11,14 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attackTable is every attack by its name. Each family has a file.
-var attackTable = func() map[string]attack {
+// attackTable returns every attack by its name. Each family has a file. What a
+// launch does not need is not made when the program starts.
+func attackTable() map[string]attack {
 	all := map[string]attack{}
-	for _, family := range []map[string]attack{kernelAttacks, mountAttacks, processAttacks, terminalAttacks, programAttacks, networkAttacks, socketAttacks} {
+	for _, family := range []map[string]attack{kernelAttacks(), mountAttacks(), processAttacks(), terminalAttacks(), programAttacks(), networkAttacks(), socketAttacks()} {
 		maps.Copy(all, family)
 	}
 	return all
-}()
+}
 
 // own runs a command in namespaces of its own, over which it has every
 // capability: the control for what only a want of capabilities prevents.

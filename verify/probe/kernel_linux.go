@@ -17,58 +17,60 @@ import (
 
 // kernelAttacks are parts of the kernel that reach past namespaces, or that are
 // the machine's.
-var kernelAttacks = map[string]attack{
-	"io-uring":  plain(tries["io-uring"]),
-	"keys-add":  func(context.Context, string) error { return addKey("kgate-attack", keyProcess) },
-	"keys-read": func(_ context.Context, name string) error { return readKey(name) },
-	"keys-list": func(_ context.Context, name string) error { return contains("/proc/keys", name) },
-	"keys-count": func(context.Context, string) error {
-		return contains("/proc/key-users", fmt.Sprintf("%5d: ", os.Getuid()))
-	},
-	"bpf":           bpfMap,
-	"perf":          perfCounter,
-	"userfault":     func(context.Context, string) error { return call(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|1) },
-	"kernel-log":    kernelLog,
-	"vsock":         plain(family(unix.AF_VSOCK, unix.SOCK_STREAM, 0)),
-	"alg":           plain(family(unix.AF_ALG, unix.SOCK_SEQPACKET, 0)),
-	"netfilter":     plain(family(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER)),
-	"every-family":  everyFamily,
-	"every-netlink": everyNetlink,
-	"i386":          func(context.Context, string) error { return foreignCall() },
-	"user-clone":    plain(userNamespace),
-	"user-unshare":  func(context.Context, string) error { return unshared(unix.CLONE_NEWUSER) },
-	"clone3":        func(context.Context, string) error { return reached(call(unix.SYS_CLONE3, 0, 0), unix.EINVAL) },
-	"module": func(context.Context, string) error {
-		text := []byte("no module")
-		return reached(call(unix.SYS_INIT_MODULE, ptr(&text[0]), uintptr(len(text)), ptr(&[]byte{0}[0])), unix.ENOEXEC)
-	},
-	"kexec": func(context.Context, string) error {
-		return reached(call(unix.SYS_KEXEC_LOAD, 0, 1<<20, 0, 1<<14), unix.EINVAL)
-	},
-	"reboot": func(context.Context, string) error { return reached(call(unix.SYS_REBOOT, 0, 0, 0, 0), unix.EINVAL) },
-	"swap": func(context.Context, string) error {
-		return reached(withPath(unix.SYS_SWAPON, nowhere), unix.ENOENT)
-	},
-	"accounting": func(context.Context, string) error {
-		return reached(withPath(unix.SYS_ACCT, nowhere), unix.ENOENT)
-	},
-	"handle":       func(_ context.Context, file string) error { return byHandle(file) },
-	"sysrq":        func(context.Context, string) error { return opens("/proc/sysrq-trigger") },
-	"core-pattern": func(context.Context, string) error { return opens("/proc/sys/kernel/core_pattern") },
-	"proc-sys":     func(context.Context, string) error { return anyOpens(settings...) },
-	"proc-pressure": func(context.Context, string) error {
-		return anyOpens("/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory")
-	},
-	"sys": func(context.Context, string) error {
-		return anyOpens("/sys/kernel/uevent_helper", "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/power/state", "/sys/module/kernel/parameters/panic")
-	},
-	"cgroup": func(context.Context, string) error {
-		return anyOpens("/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/memory/cgroup.procs", "/sys/fs/cgroup/unified/cgroup.procs")
-	},
-	"release-agent": func(context.Context, string) error { return found("/sys/fs/cgroup") },
-	"devices":       devices,
-	"tun":           func(context.Context, string) error { return opens("/dev/net/tun") },
-	"kernel-memory": kernelMemory,
+func kernelAttacks() map[string]attack {
+	return map[string]attack{
+		"io-uring":  plain(tries()["io-uring"]),
+		"keys-add":  func(context.Context, string) error { return addKey("kgate-attack", keyProcess) },
+		"keys-read": func(_ context.Context, name string) error { return readKey(name) },
+		"keys-list": func(_ context.Context, name string) error { return contains("/proc/keys", name) },
+		"keys-count": func(context.Context, string) error {
+			return contains("/proc/key-users", fmt.Sprintf("%5d: ", os.Getuid()))
+		},
+		"bpf":           bpfMap,
+		"perf":          perfCounter,
+		"userfault":     func(context.Context, string) error { return call(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|1) },
+		"kernel-log":    kernelLog,
+		"vsock":         plain(family(unix.AF_VSOCK, unix.SOCK_STREAM, 0)),
+		"alg":           plain(family(unix.AF_ALG, unix.SOCK_SEQPACKET, 0)),
+		"netfilter":     plain(family(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER)),
+		"every-family":  everyFamily,
+		"every-netlink": everyNetlink,
+		"i386":          func(context.Context, string) error { return foreignCall() },
+		"user-clone":    plain(userNamespace),
+		"user-unshare":  func(context.Context, string) error { return unshared(unix.CLONE_NEWUSER) },
+		"clone3":        func(context.Context, string) error { return reached(call(unix.SYS_CLONE3, 0, 0), unix.EINVAL) },
+		"module": func(context.Context, string) error {
+			text := []byte("no module")
+			return reached(call(unix.SYS_INIT_MODULE, ptr(&text[0]), uintptr(len(text)), ptr(&[]byte{0}[0])), unix.ENOEXEC)
+		},
+		"kexec": func(context.Context, string) error {
+			return reached(call(unix.SYS_KEXEC_LOAD, 0, 1<<20, 0, 1<<14), unix.EINVAL)
+		},
+		"reboot": func(context.Context, string) error { return reached(call(unix.SYS_REBOOT, 0, 0, 0, 0), unix.EINVAL) },
+		"swap": func(context.Context, string) error {
+			return reached(withPath(unix.SYS_SWAPON, nowhere), unix.ENOENT)
+		},
+		"accounting": func(context.Context, string) error {
+			return reached(withPath(unix.SYS_ACCT, nowhere), unix.ENOENT)
+		},
+		"handle":       func(_ context.Context, file string) error { return byHandle(file) },
+		"sysrq":        func(context.Context, string) error { return opens("/proc/sysrq-trigger") },
+		"core-pattern": func(context.Context, string) error { return opens("/proc/sys/kernel/core_pattern") },
+		"proc-sys":     func(context.Context, string) error { return anyOpens(settings...) },
+		"proc-pressure": func(context.Context, string) error {
+			return anyOpens("/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory")
+		},
+		"sys": func(context.Context, string) error {
+			return anyOpens("/sys/kernel/uevent_helper", "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/power/state", "/sys/module/kernel/parameters/panic")
+		},
+		"cgroup": func(context.Context, string) error {
+			return anyOpens("/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/memory/cgroup.procs", "/sys/fs/cgroup/unified/cgroup.procs")
+		},
+		"release-agent": func(context.Context, string) error { return found("/sys/fs/cgroup") },
+		"devices":       devices,
+		"tun":           func(context.Context, string) error { return opens("/dev/net/tun") },
+		"kernel-memory": kernelMemory,
+	}
 }
 
 func plain(f func() error) attack { return func(context.Context, string) error { return f() } }

@@ -15,31 +15,33 @@ import (
 // mountAttacks change what is where, or give back the rights to do so. Outside
 // the box each works in namespaces of one's own: see own. None may harm a machine
 // on which it works: see privately.
-var mountAttacks = map[string]attack{
-	"mount-tmpfs": privately(func(dir string) error { return mounted(tmpfs(dir), dir) }),
-	"mount-bind":  privately(bind),
-	"mount-move":  privately(moved),
-	"mount-new":   privately(newMount),
-	"mount-copy":  privately(copyMount),
-	"mount-attr":  onMount(setAttr),
-	"remount":     onMount(remount),
-	"umount":      onMount(func(dir string) error { return unix.Unmount(dir, unix.MNT_DETACH) }),
-	"pivot-root": privately(func(dir string) error {
-		if err := tmpfs(dir); err != nil {
-			return err
-		}
-		return unix.PivotRoot(dir, dir)
-	}),
-	"chroot":        privately(syscall.Chroot),
-	"new-mounts":    func(context.Context, string) error { return unshared(unix.CLONE_NEWNS) },
-	"new-network":   func(context.Context, string) error { return unshared(unix.CLONE_NEWNET) },
-	"new-processes": func(context.Context, string) error { return unshared(unix.CLONE_NEWPID) },
-	"setns":         joinNamespace,
-	"hostname":      setHostname,
-	"capset":        regain,
-	"device-node":   deviceNode,
-	"owner":         chownAway,
-	"setuid":        becomeOther,
+func mountAttacks() map[string]attack {
+	return map[string]attack{
+		"mount-tmpfs": privately(func(dir string) error { return mounted(tmpfs(dir), dir) }),
+		"mount-bind":  privately(bind),
+		"mount-move":  privately(moved),
+		"mount-new":   privately(newMount),
+		"mount-copy":  privately(copyMount),
+		"mount-attr":  onMount(setAttr),
+		"remount":     onMount(remount),
+		"umount":      onMount(func(dir string) error { return unix.Unmount(dir, unix.MNT_DETACH) }),
+		"pivot-root": privately(func(dir string) error {
+			if err := tmpfs(dir); err != nil {
+				return err
+			}
+			return unix.PivotRoot(dir, dir)
+		}),
+		"chroot":        privately(syscall.Chroot),
+		"new-mounts":    func(context.Context, string) error { return unshared(unix.CLONE_NEWNS) },
+		"new-network":   func(context.Context, string) error { return unshared(unix.CLONE_NEWNET) },
+		"new-processes": func(context.Context, string) error { return unshared(unix.CLONE_NEWPID) },
+		"setns":         joinNamespace,
+		"hostname":      setHostname,
+		"capset":        regain,
+		"device-node":   deviceNode,
+		"owner":         chownAway,
+		"setuid":        becomeOther,
+	}
 }
 
 // apartFromAll gives this thread a view of mounts of its own, if it may have one:

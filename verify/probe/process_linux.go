@@ -19,19 +19,21 @@ import (
 
 // processAttacks are on other processes: those that this one starts, where the
 // filter of system calls stands in the way, and those that it should not see.
-var processAttacks = map[string]attack{
-	"ptrace-attach": onChild(unix.PtraceAttach),
-	"ptrace-seize":  onChild(unix.PtraceSeize),
-	"vm-read":       onChild(func(pid int) error { return remote(pid, unix.ProcessVMReadv) }),
-	"vm-write":      onChild(func(pid int) error { return remote(pid, unix.ProcessVMWritev) }),
-	"take-fd":       onChild(takeFd),
-	"compare":       onChild(func(pid int) error { return call(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(pid), 1, 0, 0) }),
-	"child-program": onChild(overwriteProgram),
-	"first-program": onFirst(overwriteProgram),
-	"stronger":      func(context.Context, string) error { return stronger() },
-	"signal":        func(_ context.Context, pid string) error { return signal(pid) },
-	"see":           func(_ context.Context, pid string) error { return see(pid) },
-	"raise-limits":  func(context.Context, string) error { return raiseLimits() },
+func processAttacks() map[string]attack {
+	return map[string]attack{
+		"ptrace-attach": onChild(unix.PtraceAttach),
+		"ptrace-seize":  onChild(unix.PtraceSeize),
+		"vm-read":       onChild(func(pid int) error { return remote(pid, unix.ProcessVMReadv) }),
+		"vm-write":      onChild(func(pid int) error { return remote(pid, unix.ProcessVMWritev) }),
+		"take-fd":       onChild(takeFd),
+		"compare":       onChild(func(pid int) error { return call(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(pid), 1, 0, 0) }),
+		"child-program": onChild(overwriteProgram),
+		"first-program": onFirst(overwriteProgram),
+		"stronger":      func(context.Context, string) error { return stronger() },
+		"signal":        func(_ context.Context, pid string) error { return signal(pid) },
+		"see":           func(_ context.Context, pid string) error { return see(pid) },
+		"raise-limits":  func(context.Context, string) error { return raiseLimits() },
+	}
 }
 
 // secretWord is at the same address in every process of this program.

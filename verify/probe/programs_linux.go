@@ -11,10 +11,12 @@ import (
 
 // programAttacks become the program whose path they are given, asked for its
 // version: by its descriptor, without a name that could be refused.
-var programAttacks = map[string]attack{
-	"by-descriptor": func(_ context.Context, path string) error { return executeOpen(path, unix.O_RDONLY) },
-	"by-path-only":  func(_ context.Context, path string) error { return executeOpen(path, unix.O_PATH) },
-	"by-memory":     func(_ context.Context, path string) error { return executeMemory(path) },
+func programAttacks() map[string]attack {
+	return map[string]attack{
+		"by-descriptor": func(_ context.Context, path string) error { return executeOpen(path, unix.O_RDONLY) },
+		"by-path-only":  func(_ context.Context, path string) error { return executeOpen(path, unix.O_PATH) },
+		"by-memory":     func(_ context.Context, path string) error { return executeMemory(path) },
+	}
 }
 
 func executeOpen(path string, flags int) error {

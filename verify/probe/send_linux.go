@@ -44,7 +44,7 @@ func send(ctx context.Context, specs []string, out io.Writer) error {
 		host, port, _ := strings.Cut(arg, ",")
 		addr, err := netip.ParseAddr(host)
 		number, errPort := strconv.ParseUint(port, 10, 16)
-		f := senders[how]
+		f := senders()[how]
 		if f == nil || err != nil || errPort != nil {
 			return unready(fmt.Errorf("%q is no HOW=ADDR,PORT", spec))
 		}

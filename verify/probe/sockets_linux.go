@@ -15,26 +15,28 @@ import (
 
 // socketAttacks reach services of the machine by their sockets, or by what others
 // hold open. A path that begins with @ is an abstract name (unix(7)).
-var socketAttacks = map[string]attack{
-	"connect":          greeted,
-	"connect-datagram": func(ctx context.Context, path string) error { return exchanged(ctx, "unixgram", path) },
-	"connect-packets":  func(ctx context.Context, path string) error { return exchanged(ctx, "unixpacket", path) },
-	"connect-link":     func(ctx context.Context, path string) error { return renamed(ctx, path, os.Symlink) },
-	"connect-hard":     func(ctx context.Context, path string) error { return renamed(ctx, path, os.Link) },
-	"connect-moved":    socketMoved,
-	"connect-bound":    socketMounted,
-	"connect-root":     func(ctx context.Context, path string) error { return anyGreets(ctx, "root", path) },
-	"connect-cwd":      func(ctx context.Context, path string) error { return anyGreets(ctx, "cwd", path) },
-	"connect-fd":       byDescriptor,
-	"abstract-any":     anyAbstract,
-	"socket-names":     func(_ context.Context, name string) error { return contains("/proc/net/unix", name) },
-	"socket-list":      plain(family(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG)),
-	"packet":           plain(family(unix.AF_PACKET, unix.SOCK_RAW, 0)),
-	"inherited":        func(_ context.Context, kind string) error { return inherited(kind) },
-	"received":         received,
-	"passed":           passed,
-	"their-fds":        func(_ context.Context, pid string) error { return theirFds(pid) },
-	"their-fd":         func(_ context.Context, pid string) error { return theirFd(pid) },
+func socketAttacks() map[string]attack {
+	return map[string]attack{
+		"connect":          greeted,
+		"connect-datagram": func(ctx context.Context, path string) error { return exchanged(ctx, "unixgram", path) },
+		"connect-packets":  func(ctx context.Context, path string) error { return exchanged(ctx, "unixpacket", path) },
+		"connect-link":     func(ctx context.Context, path string) error { return renamed(ctx, path, os.Symlink) },
+		"connect-hard":     func(ctx context.Context, path string) error { return renamed(ctx, path, os.Link) },
+		"connect-moved":    socketMoved,
+		"connect-bound":    socketMounted,
+		"connect-root":     func(ctx context.Context, path string) error { return anyGreets(ctx, "root", path) },
+		"connect-cwd":      func(ctx context.Context, path string) error { return anyGreets(ctx, "cwd", path) },
+		"connect-fd":       byDescriptor,
+		"abstract-any":     anyAbstract,
+		"socket-names":     func(_ context.Context, name string) error { return contains("/proc/net/unix", name) },
+		"socket-list":      plain(family(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG)),
+		"packet":           plain(family(unix.AF_PACKET, unix.SOCK_RAW, 0)),
+		"inherited":        func(_ context.Context, kind string) error { return inherited(kind) },
+		"received":         received,
+		"passed":           passed,
+		"their-fds":        func(_ context.Context, pid string) error { return theirFds(pid) },
+		"their-fd":         func(_ context.Context, pid string) error { return theirFd(pid) },
+	}
 }
 
 // greeted connects to a server that listen made, and hears it.

@@ -21,14 +21,16 @@ import (
 
 // terminalAttacks are on the terminal of whoever started this. In a box that is
 // another one than the person's, which these must not get at.
-var terminalAttacks = map[string]attack{
-	"tty-type":       onTerminal(func(fd uintptr) error { return ioctlByte(fd, unix.TIOCSTI, 'x') }),
-	"tty-type-high":  onTerminal(func(fd uintptr) error { return ioctlByte(fd, 1<<32|unix.TIOCSTI, 'x') }),
-	"tty-paste":      onTerminal(func(fd uintptr) error { return paste(fd, unix.TIOCLINUX) }),
-	"tty-paste-high": onTerminal(func(fd uintptr) error { return paste(fd, 1<<32|unix.TIOCLINUX) }),
-	"tty-find":       func(context.Context, string) error { return findTerminal(os.Getenv(personTTY)) },
-	"tty-take":       onTerminal(takeTerminal),
-	"tty-master":     func(_ context.Context, outside string) error { return takeMaster(outside) },
+func terminalAttacks() map[string]attack {
+	return map[string]attack{
+		"tty-type":       onTerminal(func(fd uintptr) error { return ioctlByte(fd, unix.TIOCSTI, 'x') }),
+		"tty-type-high":  onTerminal(func(fd uintptr) error { return ioctlByte(fd, 1<<32|unix.TIOCSTI, 'x') }),
+		"tty-paste":      onTerminal(func(fd uintptr) error { return paste(fd, unix.TIOCLINUX) }),
+		"tty-paste-high": onTerminal(func(fd uintptr) error { return paste(fd, 1<<32|unix.TIOCLINUX) }),
+		"tty-find":       func(context.Context, string) error { return findTerminal(os.Getenv(personTTY)) },
+		"tty-take":       onTerminal(takeTerminal),
+		"tty-master":     func(_ context.Context, outside string) error { return takeMaster(outside) },
+	}
 }
 
 // personTTY is the variable that tells which terminal is the person's, as a file

@@ -128,7 +128,7 @@ func TestPrograms(t *testing.T) {
 			vm := load(t, data)
 			open := map[string]bool{}
 			if nested {
-				for _, r := range seccomp.Rules {
+				for _, r := range seccomp.Rules() {
 					open[r.Name] = r.Nested
 				}
 			}
@@ -171,8 +171,8 @@ func TestEachRuleIsNeeded(t *testing.T) {
 	if here == nil {
 		t.Fatalf("no program for %s", runtime.GOARCH)
 	}
-	for i, r := range seccomp.Rules {
-		rest := append(append([]seccomp.Rule{}, seccomp.Rules[:i]...), seccomp.Rules[i+1:]...)
+	for i, r := range seccomp.Rules() {
+		rest := append(append([]seccomp.Rule{}, seccomp.Rules()[:i]...), seccomp.Rules()[i+1:]...)
 		data, err := Program(rest, true)
 		if err != nil {
 			t.Fatal(err)
@@ -189,7 +189,7 @@ func TestEachRuleIsNeeded(t *testing.T) {
 			t.Errorf("no example is allowed without %s", r.Name)
 		}
 	}
-	data, err := Program(seccomp.Rules, false)
+	data, err := Program(seccomp.Rules(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestEachRuleIsNeeded(t *testing.T) {
 // Each rule says why, and every call of it is one somewhere.
 func TestRulesAreDocumented(t *testing.T) {
 	seen := map[string]bool{}
-	for _, r := range seccomp.Rules {
+	for _, r := range seccomp.Rules() {
 		if r.Name == "" || seen[r.Name] || r.Why == "" || r.Source == "" || r.Errno == 0 || len(r.Calls) == 0 {
 			t.Errorf("incomplete: %+v", r)
 		}
