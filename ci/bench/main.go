@@ -9,7 +9,7 @@
 // The suites are launch (a launch without a network), denied (a refusal), growth
 // (how a launch grows with its policy, its text, its company and its output), log (one after a million
 // others), mask (what a command prints, through the mask), terminal (a key's echo),
-// restricted (a launch with a host list) and soak, which runs only when it is named:
+// restricted (a launch with a host list), parts (both kinds of launch, part by part) and soak, which runs only when it is named:
 // 50 restricted launches at once and then ROUNDS in a row (-n 500), all of which must be right and leave
 // nothing. "-user root soak" does it as root.
 package main
@@ -171,8 +171,8 @@ func (b *bench) explained(dir string, args ...string) ([]string, error) {
 	return argv, nil
 }
 
-func build(out, pkg string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s", "-o", out, pkg)
+func build(out, pkg string, flags ...string) error {
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-trimpath", "-ldflags=-s", "-o", out}, flags, []string{pkg})...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	return cmd.Run()

@@ -130,13 +130,16 @@ Everything that is compared alternates in one run, so that both sides see the sa
 machine. Times are from before fork to after wait, medians with quartiles.
 
 <!-- not run: it takes twenty minutes of a quiet machine -->
-`+"```sh\ngo run ./ci/bench -page docs launch denied restricted path growth log mask terminal\n```"+`
+`+"```sh\ngo run ./ci/bench -page docs launch denied restricted parts path growth log mask terminal\n```"+`
 
 Measured on %s as %s, with %d processors (%s); load at the end %s. %s.
 
 `, m.Date, m.User, m.Cores, m.Processor, m.Load, strings.Join(m.Versions, "; "))
 	s.WriteString("## Against the bare line\n\n| what | median | quartiles | n |\n|---|--:|--:|--:|\n")
 	for _, r := range p.Results {
+		if r.Suite == "parts" {
+			continue // each by itself is the end of a part, and stands below
+		}
 		for _, side := range r.Sides {
 			fmt.Fprintf(&s, "| %s | %.1f ms | %.1f … %.1f | %d |\n", side.Name, side.Median, side.Q1, side.Q3, side.Rounds)
 		}
@@ -162,6 +165,11 @@ Measured on %s as %s, with %d processors (%s); load at the end %s. %s.
 		}
 	}
 	s.WriteString(p.limits())
+	for _, r := range p.Results {
+		if r.Suite == "parts" {
+			s.WriteString(inOrder(r))
+		}
+	}
 	s.WriteString("\n## How it grows\n")
 	for _, r := range p.Results {
 		for _, c := range r.Curves {

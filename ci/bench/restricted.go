@@ -36,6 +36,7 @@ type order struct {
 	Rounds       int
 	Boxes        []string // bwrap's arguments without a filter
 	Soak, Path   bool
+	Parts        bool
 	Result       string
 }
 
@@ -102,6 +103,8 @@ func (o order) start(argv []string) error {
 			carry = order.soak
 		case o.Path:
 			carry = order.path
+		case o.Parts:
+			carry = order.parts
 		}
 		r, err := carry(o)
 		if err != nil {
