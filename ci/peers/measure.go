@@ -75,7 +75,8 @@ func measure(dir string, n int) (string, error) {
 	return b.page(table), nil
 }
 
-// column is a peer's cells: one for each probe, then how long a launch takes.
+// column is a peer's cells: one for each probe, then how long a launch takes
+// without a network and with one host.
 func (b *bench) column(p peer) ([]string, error) {
 	var cells []string
 	silent := false
@@ -102,10 +103,17 @@ func (b *bench) column(p peer) ([]string, error) {
 		}
 	}
 	if why != "" {
-		return append(cells, "not measured ("+why+")"), nil
+		return append(cells, "not measured ("+why+")", "not measured ("+why+")"), nil
 	}
-	took, err := b.time(p)
-	return append(cells, took), err
+	took, err := b.time(p, false)
+	if err != nil {
+		return nil, err
+	}
+	listed := "not measured (no host list)"
+	if p.lists {
+		listed, err = b.time(p, true)
+	}
+	return append(cells, took, listed), err
 }
 
 // missing is why a peer cannot be measured: it was not installed, or its box
@@ -268,9 +276,10 @@ func yes(b bool) string {
 	return "no"
 }
 
-// time is the median of launches of true, the network off, on this machine.
-func (b *bench) time(p peer) (string, error) {
-	at, err := b.fresh(p, false)
+// time is the median of launches of true: the network off, on this machine, or
+// with one host on the list, on the lab's.
+func (b *bench) time(p peer, list bool) (string, error) {
+	at, err := b.fresh(p, list)
 	if err != nil {
 		return "", err
 	}
@@ -279,11 +288,18 @@ func (b *bench) time(p peer) (string, error) {
 	}
 	var all []time.Duration
 	for range b.launch + 2 {
+		argv := p.box(at, []string{absolute("true")})
 		begun := time.Now()
-		if status, said := b.outside(at, p.box(at, []string{absolute("true")})); status != 0 {
-			return "", fmt.Errorf("true ended with %d: %s", status, said)
+		status, said := 0, ""
+		if list {
+			status, said, err = b.inside(at, argv)
+		} else {
+			status, said = b.outside(at, argv)
 		}
 		all = append(all, time.Since(begun))
+		if err != nil || status != 0 {
+			return "", fmt.Errorf("true ended with %d: %s (%v)", status, said, err)
+		}
 	}
 	all = all[2:] // the first ones fill caches
 	slices.Sort(all)
@@ -312,10 +328,13 @@ func (b *bench) page(table [][]string) string {
 		fmt.Fprintf(&s, " %s |", p.name)
 	}
 	s.WriteString("\n|---|" + strings.Repeat("---|", len(peers)) + "\n")
-	for j := range len(probes) + 1 {
-		name := fmt.Sprintf("a launch of `true`, median of %d", b.launch)
+	launches := []string{"the network off", "one host on the list"}
+	for j := range len(probes) + len(launches) {
+		name := ""
 		if j < len(probes) {
 			name = probes[j].name
+		} else {
+			name = fmt.Sprintf("a launch of `true`, %s, median of %d", launches[j-len(probes)], b.launch)
 		}
 		fmt.Fprintf(&s, "| %s |", name)
 		for i := range peers {

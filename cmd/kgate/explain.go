@@ -29,8 +29,8 @@ func newExplainCommand() *cobra.Command {
 		SuggestFor: []string{"plan", "show", "why"},
 		Long: `Print the whole plan of a launch: each part of the argument list or of the
 profile, with its reason and with where it comes from, and then the same as a
-script that gives the same box when it is run by hand. Nothing is run or
-recorded.
+script that gives the same box when it is run by hand. All but the script are
+comments to a shell, and a blocked plan has no script. Nothing is run or recorded.
 
 With --os the plan of the other system is printed, as far as it can be known
 here.
@@ -68,6 +68,9 @@ func explain(w io.Writer, r launcher.Request, goos string, argv []string, asJSON
 	if len(argv) == 0 {
 		return errors.New("explain: no command (say: kgate explain -- CMD)")
 	}
+	if asJSON && paste {
+		return errors.New("explain: --json has the script in it (leave out --paste, or --json)")
+	}
 	b, err := launcher.Backend(goos, nil)
 	if err != nil {
 		return fmt.Errorf("explain: --os: %w", err)
@@ -90,12 +93,35 @@ func explain(w io.Writer, r launcher.Request, goos string, argv []string, asJSON
 	case paste:
 		_, err = io.WriteString(w, script)
 	default:
-		_, err = io.WriteString(w, planText(l.Plan)+"\n# By hand, for the same box:\n"+script)
+		_, err = io.WriteString(w, remarks(planText(l.Plan))+"\n"+sameByHand(l.Plan, script))
 	}
 	if err != nil {
 		return fmt.Errorf("explain: write the plan: %w", err)
 	}
 	return nil
+}
+
+// remarks makes each line a shell's comment. The command's own words stand among
+// the lines, and whoever pipes all of it into a shell is not to start it
+// without the box.
+func remarks(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "#") {
+			b.WriteString("# ")
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// sameByHand is the script, as far as a launch would start: a blocked plan has
+// a box that is not the policy's.
+func sameByHand(plan *backends.Plan, script string) string {
+	if len(plan.Blocked()) > 0 {
+		return "# By hand: nothing, as the plan is blocked\n"
+	}
+	return "# By hand, for the same box:\n" + script
 }
 
 // planText is the plan for people: every line with its reason and its origin.
