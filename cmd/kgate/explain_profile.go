@@ -29,8 +29,7 @@ func planRules(plan *backends.Plan) []planRule {
 }
 
 // profileText is a plan's profile for people: each rule below its reason and its
-// origin. Both lines are Seatbelt's own language, so that it can be tried as it
-// stands.
+// origin, both in Seatbelt's own language.
 func profileText(plan *backends.Plan) string {
 	var b strings.Builder
 	last := ""
