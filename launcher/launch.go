@@ -222,10 +222,6 @@ func (l *Launch) record(kind, reason string) error {
 		e.Project = p.Project
 		e.Network = string(p.Effective().Value)
 	}
-	home := r.Home
-	if home == "" {
-		home = r.AccountHome
-	}
 	o := audit.Options{}
 	if l.Masks == nil {
 		// A refusal of the working directory comes before the policy's own
@@ -239,7 +235,23 @@ func (l *Launch) record(kind, reason string) error {
 	if r.Verbose != nil {
 		o.Warn = func(err error) { fmt.Fprintf(r.Verbose, "kgate: %v\n", err) }
 	}
-	return audit.Open(audit.File(home), o).Append(e)
+	return audit.Open(r.log(), o).Append(e)
+}
+
+// log names the file that launches are recorded in.
+func (r *Request) log() string {
+	if r.Home == "" {
+		return audit.File(r.AccountHome)
+	}
+	return audit.File(r.Home)
+}
+
+// Recordable returns the audit log that a launch would be recorded in, and why
+// that could not be done, so that nothing would start; it writes nothing. Here
+// has to be called first.
+func (r *Request) Recordable() (file string, err error) {
+	file = r.log()
+	return file, within(audit.Open(file, audit.Options{}).Ready(), r.Env)
 }
 
 // copies are the collectors that get each line beside the file.

@@ -104,6 +104,11 @@ func examine(r launcher.Request, b backends.Backend) []backends.Finding {
 	}
 	rows = append(rows, pathRows(p, env)...)
 	rows = append(rows, plan.Findings...)
+	if log, err := r.Recordable(); err != nil {
+		rows = append(rows, blocked("audit log", err))
+	} else {
+		rows = append(rows, backends.Finding{Row: "audit log", Status: backends.Ready, Reason: log + ": each launch is written there first"})
+	}
 	for _, f := range b.Probe(p) {
 		// What the plan has found missing needs no trial.
 		if !slices.ContainsFunc(plan.Blocked(), func(known backends.Finding) bool { return known.Row == f.Row }) {

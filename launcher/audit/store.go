@@ -71,6 +71,10 @@ func openDir(dir string) error {
 	if err != nil {
 		return explain("look at", dir, err)
 	}
+	return ownDir(dir, info)
+}
+
+func ownDir(dir string, info os.FileInfo) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%q is not a directory (move it away)", dir)
 	}

@@ -49,10 +49,18 @@ func TestRefused(t *testing.T) {
 				if err := test.make(name); err != nil {
 					t.Fatal(err)
 				}
+				before := names(t, filepath.Dir(file))
+				ready := Open(file, Options{}).Ready()
+				if now := names(t, filepath.Dir(file)); now != before {
+					t.Errorf("Ready left %s of %s", now, before)
+				}
 				done := make(chan error, 1)
 				go func() { done <- Open(file, Options{}).Append(launch("x")) }()
 				select {
 				case err := <-done:
+					if fmt.Sprint(ready) != fmt.Sprint(err) {
+						t.Errorf("Ready says %v, Append %v", ready, err)
+					}
 					if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) {
 						t.Errorf("error %v, want %q and the file's name", err, test.want)
 					}
@@ -67,20 +75,77 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// names lists a directory.
+func names(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(entries)
+}
+
+// TestReady: where a line can be appended Ready has nothing to say, and makes
+// nothing; where a directory may not be written it says what Append does.
+func TestReady(t *testing.T) {
+	top := t.TempDir()
+	file := filepath.Join(top, "home", ".kgate", "audit.jsonl")
+	ready := func() error { return Open(file, Options{}).Ready() }
+	if err := ready(); err != nil || names(t, top) != "[]" {
+		t.Errorf("nothing is there: %v, left %s", err, names(t, top))
+	}
+	appendN(t, file, 1, Options{})
+	if err := ready(); err != nil {
+		t.Errorf("a log is there: %v", err)
+	}
+	if os.Geteuid() == 0 {
+		t.Log("modes do not bind root: the rest is for ordinary users")
+		return
+	}
+	for _, name := range []string{file, headFile(file)} {
+		if err := errors.Join(os.Remove(name), os.Chmod(filepath.Dir(file), 0o500)); err != nil {
+			t.Fatal(err)
+		}
+		err, appended := ready(), Open(file, Options{}).Append(launch("x"))
+		os.Chmod(filepath.Dir(file), 0o700)
+		if err == nil || appended == nil || !strings.Contains(err.Error(), "permission denied (make it and its directory yours") {
+			t.Errorf("without %s: Ready says %v, Append %v", name, err, appended)
+		}
+		appendN(t, file, 1, Options{})
+	}
+	file = filepath.Join(top, "other", "deep", ".kgate", "audit.jsonl")
+	os.Chmod(top, 0o500)
+	err, appended := ready(), Open(file, Options{}).Append(launch("x"))
+	os.Chmod(top, 0o700)
+	if err == nil || fmt.Sprint(err) != fmt.Sprint(appended) {
+		t.Errorf("a home that may not be written: Ready says %v, Append %v", err, appended)
+	}
+}
+
 func TestRefusedDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), ".kgate")
 	file := filepath.Join(dir, "audit.jsonl")
+	same := func(what string, err error) {
+		t.Helper()
+		if ready := Open(file, Options{}).Ready(); fmt.Sprint(ready) != fmt.Sprint(err) {
+			t.Errorf("%s: Ready says %v", what, ready)
+		}
+	}
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := Open(file, Options{}).Append(launch("x")); err == nil || !strings.Contains(err.Error(), "is not a directory (move it away)") {
 		t.Errorf("a file for a directory: %v", err)
+	} else {
+		same("a file for a directory", err)
 	}
 	os.Remove(dir)
 	os.Mkdir(dir, 0o700)
 	os.Chmod(dir, 0o770)
 	if err := Open(file, Options{}).Append(launch("x")); err == nil || !strings.Contains(err.Error(), "can be written by others") {
 		t.Errorf("a directory that others may write: %v", err)
+	} else {
+		same("a directory that others may write", err)
 	}
 	os.Chmod(dir, 0o700)
 	appendN(t, file, 1, Options{})
@@ -88,6 +153,8 @@ func TestRefusedDirectory(t *testing.T) {
 	defer func() { geteuid = os.Geteuid }()
 	if err := Open(file, Options{}).Append(launch("x")); err == nil || !strings.Contains(err.Error(), "belongs to uid") {
 		t.Errorf("another's directory: %v", err)
+	} else {
+		same("another's directory", err)
 	}
 	geteuid = os.Geteuid
 	whole(t, file, 1)
