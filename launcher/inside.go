@@ -84,9 +84,28 @@ func placed(err error, env []string) error {
 	}
 	return &backends.BlockedError{Findings: []backends.Finding{{
 		Row: "box", Status: backends.Blocked,
-		Reason: "kgate is inside " + o.name + ", and cannot make a box in it: " + strings.Join(reasons, "; ") + "; nothing was started",
+		Reason: o.cannot(strings.Join(reasons, "; ")) + "; nothing was started",
 		Mend:   o.mend,
 	}}}
+}
+
+func (o *outer) cannot(reason string) string {
+	return "kgate is inside " + o.name + ", and cannot make a box in it: " + reason
+}
+
+// Placed returns doctor's rows with what a launch would say in their place: where
+// no box can be made, the box that kgate is in is the cause, and what to do about
+// it is another thing.
+func Placed(rows []backends.Finding, env []string) []backends.Finding {
+	for i, f := range rows {
+		if f.Row != "namespaces" || f.Status != backends.Blocked {
+			continue
+		}
+		if o := around(env); o != nil {
+			rows[i].Reason, rows[i].Mend = o.cannot(f.Reason), o.mend
+		}
+	}
+	return rows
 }
 
 // within adds the box that kgate is in to an error that such a box explains: a

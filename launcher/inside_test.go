@@ -52,6 +52,10 @@ func TestPlaced(t *testing.T) {
 			}
 			cause := &backends.BlockedError{Findings: []backends.Finding{{Row: "namespaces", Status: backends.Blocked, Reason: "refused", Mend: "a mend"}}}
 			got := placed(cause, tt.env)
+			row := Placed(append([]backends.Finding{{Row: "markers", Status: backends.Blocked, Mend: "another"}}, cause.Findings...), tt.env)
+			if row[0].Mend != "another" || (tt.want == "") != (row[1].Mend == "a mend") || !strings.Contains(row[1].Reason, tt.want) || !strings.Contains(row[1].Reason, "refused") {
+				t.Errorf("doctor's rows become %v", row)
+			}
 			if tt.want == "" {
 				if got != error(cause) {
 					t.Fatalf("changed to %v", got)

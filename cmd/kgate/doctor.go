@@ -115,7 +115,7 @@ func examine(r launcher.Request, b backends.Backend) []backends.Finding {
 			rows = append(rows, f)
 		}
 	}
-	return rows
+	return launcher.Placed(rows, r.Env)
 }
 
 func policyRow(p *policy.Policy) backends.Finding {
