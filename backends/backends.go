@@ -6,6 +6,7 @@ package backends
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -110,7 +111,7 @@ func (e *BlockedError) Error() string {
 // NotFoundError says that the command does not exist in the box. run exits 127.
 type NotFoundError struct{ Name, Reason string }
 
-func (e *NotFoundError) Error() string { return e.Name + ": " + e.Reason }
+func (e *NotFoundError) Error() string { return strconv.Quote(e.Name) + ": " + e.Reason }
 
 // Stdio is what the command gets as its streams. A nil stream is /dev/null.
 type Stdio struct {
@@ -161,4 +162,7 @@ type Backend interface {
 	// findings; it starts no user program. doctor adds them to the plan's own.
 	Probe(p *policy.Policy) []Finding
 	Start(plan *Plan, io Stdio) (Process, error)
+	// CommandError returns the error of Process.Wait for a command that something
+	// in the box could not execute, with what execve(2) answered there.
+	CommandError(errno syscall.Errno, c Command) error
 }

@@ -62,7 +62,11 @@ func (l *Launch) relay(in, out, errs *os.File) (int, error) {
 	}
 	if term != nil {
 		if err := term.Failure(); err != nil {
-			return 0, fmt.Errorf("%s: %w", l.request.Argv[0], err)
+			var failed *terminal.ExecError
+			if errors.As(err, &failed) {
+				return 0, l.backend.CommandError(failed.Errno, l.Plan.Command)
+			}
+			return 0, fmt.Errorf("%q: %w", l.request.Argv[0], err)
 		}
 	}
 	for _, s := range pipes {

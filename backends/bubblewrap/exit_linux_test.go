@@ -40,6 +40,9 @@ func TestCommandThatCannotRun(t *testing.T) {
 		missing    bool
 	}{
 		{"no-such-program", "not found", true},
+		{"", "not found", true},
+		{"echo one\necho two: three\n", "not found", true},
+		{"\xff: x\x1b", "not found", true},
 		{"./nothing", "not found", true},
 		{"./plain", "permission denied", false},
 		{"./script", "/no/such/interpreter", true},

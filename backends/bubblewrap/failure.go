@@ -13,6 +13,12 @@ import (
 // launchError says why the command never ran, from what bwrap said and how it
 // ended.
 func launchError(words, how string, c backends.Command) error {
+	if len(c.Argv) > 0 {
+		// A name may have line breaks, and bwrap says it as it is.
+		if _, rest, ok := strings.Cut(words, "bwrap: execvp "+c.Argv[0]+": "); ok {
+			return execError(strings.TrimSpace(rest), c)
+		}
+	}
 	last := lastLine(words)
 	if rest, ok := strings.CutPrefix(last, "execvp "); ok {
 		return execError(rest, c)
@@ -52,8 +58,16 @@ func lastLine(words string) string {
 // status for it is 126.
 type notExecutable struct{ name, reason string }
 
-func (e *notExecutable) Error() string   { return e.name + ": cannot be executed: " + e.reason }
+func (e *notExecutable) Error() string {
+	return fmt.Sprintf("%q: cannot be executed: %s", e.name, e.reason)
+}
 func (e *notExecutable) ExitStatus() int { return 126 }
+
+// CommandError says of a command that a terminal's stage could not execute what
+// is said of one that bwrap could not.
+func (*Backend) CommandError(errno syscall.Errno, c backends.Command) error {
+	return execError(errno.Error(), c)
+}
 
 // execError tells a command that is not in the box from one that cannot be
 // executed. bwrap's words are in the person's language, so where they are not
@@ -64,12 +78,13 @@ func execError(said string, c backends.Command) error {
 	if i := strings.LastIndex(said, ": "); i >= 0 {
 		reason = said[i+2:]
 	}
+	reason = strings.ToLower(reason)
 	there := find(name, c)
 	missing := there == ""
 	switch reason {
-	case "No such file or directory", "Not a directory":
+	case "no such file or directory", "not a directory":
 		missing = true
-	case "Permission denied", "Exec format error", "Is a directory", "Text file busy":
+	case "permission denied", "exec format error", "is a directory", "text file busy":
 		missing = false
 	default:
 		if there != "" {
@@ -81,7 +96,7 @@ func execError(said string, c backends.Command) error {
 		if reason == "" {
 			reason = "the kernel refused it"
 		}
-		return &notExecutable{name, strings.ToLower(reason[:1]) + reason[1:]}
+		return &notExecutable{name, reason}
 	}
 	if there != "" {
 		if head := interpreter(there); head != "" {

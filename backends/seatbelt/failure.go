@@ -42,8 +42,16 @@ func launchError(said string, status syscall.WaitStatus) error {
 // status for it is 126.
 type notExecutable struct{ name, reason string }
 
-func (e *notExecutable) Error() string   { return e.name + ": cannot be executed: " + e.reason }
+func (e *notExecutable) Error() string {
+	return fmt.Sprintf("%q: cannot be executed: %s", e.name, e.reason)
+}
 func (e *notExecutable) ExitStatus() int { return 126 }
+
+// CommandError says of a command that a terminal's stage could not execute what
+// is said of one that kgate's own stage could not.
+func (*Backend) CommandError(errno syscall.Errno, c backends.Command) error {
+	return commandError(c.Argv[0], errno)
+}
 
 // commandError says why the box stood and the command did not start.
 func commandError(name string, errno syscall.Errno) error {

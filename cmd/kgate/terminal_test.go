@@ -36,7 +36,10 @@ func TestTerminal(t *testing.T) {
 		s.Enter(`L sh -c 'test -t 0 && test -t 1 && test -t 2 && tty && stty size; ls /proc/self/fd | wc -l; exit 7'; echo status=$?.`)
 		s.Shows("\n/dev/", "\n24 80\n4\n", "status=7.")
 		s.Enter(`clear; L no-such-program; echo status=$?.; L sh -c 'kill -KILL $$'; echo status=$?.`)
-		s.Shows("status=127.", "status=137.")
+		s.Shows(`kgate: "no-such-program": not found`, "status=127.", "status=137.")
+		// A tool of the home is named with what shows it, as without a terminal.
+		s.Enter(`clear; printf '#!/bin/sh\n' >~/tool; chmod 755 ~/tool; L ~/tool; echo status=$?.; L /etc/passwd; echo status=$?.`)
+		s.Shows("--allow-path", "status=127.", "permission denied", "status=126.")
 		s.Sane()
 	})
 	t.Run("keys", func(t *testing.T) {
