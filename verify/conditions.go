@@ -2,8 +2,10 @@ package verify
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/creack/pty"
@@ -48,6 +50,17 @@ func (o *Options) condition(name string) (bool, error) {
 		return false, fmt.Errorf("must hold, but: %w", err)
 	}
 	return err == nil, nil
+}
+
+// KnownConditions returns an error that names the first name that no condition
+// has, and the conditions there are.
+func KnownConditions(names []string) error {
+	for _, name := range names {
+		if probes[name] == nil {
+			return fmt.Errorf("there is no condition %q (there are %s)", name, strings.Join(slices.Sorted(maps.Keys(probes)), ", "))
+		}
+	}
+	return nil
 }
 
 // Conditions names the conditions of scripts that do not hold here, with why.

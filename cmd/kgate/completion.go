@@ -18,7 +18,8 @@ func newCompletionCommand() *cobra.Command {
 		Use:   "completion bash|zsh|fish",
 		Short: "Print a script that completes kgate's words in a shell",
 		Long: `Print a script that completes kgate's commands and flags in a shell. The packages
-bring these scripts along; this is for a kgate that was built by hand.
+bring these scripts along; this is for a kgate that was built by hand. The one for
+bash needs the package bash-completion.
 
 Exit status:
   0  the script was printed
@@ -28,7 +29,7 @@ Exit status:
   kgate completion zsh >"${fpath[1]}/_kgate"
   kgate completion fish >~/.config/fish/completions/kgate.fish`,
 		ValidArgs: []string{"bash", "zsh", "fish"},
-		Args:      usageArgs(cobra.ExactArgs(1)),
+		Args:      wordArgs(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			script, ok := completions[args[0]]
 			if !ok {

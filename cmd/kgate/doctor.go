@@ -36,11 +36,11 @@ not; no program of yours is started and nothing is recorded.
 Exit status:
   0  nothing is BLOCKED
   1  something is
-  2  wrong usage`,
+  2  the command line is wrong`,
 		Example: `  kgate doctor
   kgate doctor --json
   kgate doctor --allow-net host.example:443`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: wordArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b, err := launcher.Backend(runtime.GOOS, nil)
 			if err != nil {

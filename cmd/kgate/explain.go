@@ -58,9 +58,6 @@ Exit status:
 	f.StringVar(&goos, "os", runtime.GOOS, "plan for `OS`: linux or darwin")
 	f.BoolVar(&asJSON, "json", false, "print the plan as JSON")
 	f.BoolVar(&paste, "paste", false, "print nothing but the script")
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &statusError{status: statusUsage, err: fmt.Errorf("explain: %w%s (see kgate explain --help)", err, flagHint(c, err))}
-	})
 	return cmd
 }
 

@@ -35,7 +35,7 @@ Exit status:
 		Example: `  kgate init
   kgate init --paths
   HOME=/tmp/trial kgate init`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: wordArgs(0, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			home := os.Getenv("HOME")
 			made, err := policy.Init(home, os.Getenv("PATH"), schemaFile(), paths)
@@ -89,19 +89,4 @@ func printCreated(out io.Writer, made *policy.Created, home string) {
 		}
 	}
 	fmt.Fprintln(out, "\nnext: kgate network off|restricted|open, then kgate doctor")
-}
-
-// usageArgs gives the errors of an argument check the status of a wrong
-// command line.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			hint := ""
-			if len(args) > 0 {
-				hint = didYouMean(nearestCommand(cmd, args[0]))
-			}
-			return &statusError{status: statusUsage, err: fmt.Errorf("%w%s (see %s --help)", err, hint, cmd.CommandPath())}
-		}
-		return nil
-	}
 }

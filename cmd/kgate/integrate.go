@@ -35,7 +35,7 @@ Exit status:
   kgate integrate codex
   kgate integrate codex --check
   kgate integrate codex --remove`,
-		Args:      usageArgs(cobra.ExactArgs(1)),
+		Args:      wordArgs(1, 1),
 		ValidArgs: integrate.Names(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := cmd.OutOrStdout()
@@ -197,7 +197,7 @@ Exit status:
   0  the answer was given
   2  no answer: the harness does not start the command`,
 		Example: `  echo '{"tool_name":"Bash","tool_input":{"command":"ls"}}' | kgate hook codex`,
-		Args:    usageArgs(cobra.ExactArgs(1)),
+		Args:    wordArgs(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			answer, err := hook(args[0], cmd.InOrStdin())
 			if err != nil {

@@ -41,14 +41,17 @@ with a time ("2026-12-01 09:30"), or RFC 3339 (2026-12-01T09:30:00Z).
 Exit status:
   0  the log was read, whether or not a line matched
   1  it could not be read, or (kgate log verify) it is not as it was written
-  2  wrong usage`,
+  2  the command line is wrong`,
 		Example: `  kgate log -n 20
   kgate log --kind block --since 2h
   kgate log --dir ~/proj --command 'npm *'
   kgate log --follow --json
   kgate log verify`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: wordArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if q.last < 0 && cmd.Flags().Changed("lines") {
+				return &statusError{status: statusUsage, err: fmt.Errorf("log: --lines: want 0 or more, found %d", q.last)}
+			}
 			if err := q.prepare(time.Now()); err != nil {
 				return &statusError{status: statusUsage, err: fmt.Errorf("log: %w", err)}
 			}
@@ -62,6 +65,7 @@ Exit status:
 	f.StringVar(&q.dir, "dir", "", "only launches in `DIR` or below it")
 	f.StringVar(&q.command, "command", "", "only commands that contain `TEXT`, or that TEXT matches as a whole when it has * ? or [")
 	f.IntVarP(&q.last, "lines", "n", -1, "only the last `N` lines that match")
+	f.Lookup("lines").DefValue = "0" // all: the help is not to say -1
 	f.BoolVarP(&q.follow, "follow", "f", false, "go on with new lines as they come (begins with the last 10)")
 	f.BoolVar(&q.json, "json", false, "print the lines as they are, one JSON object each")
 	cmd.AddCommand(newLogVerifyCommand())

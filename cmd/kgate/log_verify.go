@@ -33,10 +33,10 @@ rewrite what follows and audit.head; against those, send copies to a collector.
 Exit status:
   0  the log is as it was written (notes are possible)
   1  it is not, or it could not be read
-  2  wrong usage`,
+  2  the command line is wrong`,
 		Example: `  kgate log verify
   kgate log verify --partial     # older files have been archived elsewhere`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: wordArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			file, err := logFile()
 			if err != nil {

@@ -29,7 +29,7 @@ Exit status:
 		Example: `  kgate network off
   kgate network`,
 		ValidArgs: []string{string(policy.Off), string(policy.Restricted), string(policy.Open)},
-		Args:      usageArgs(cobra.MaximumNArgs(1)),
+		Args:      wordArgs(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			home := os.Getenv("HOME")
 			if !filepath.IsAbs(home) {

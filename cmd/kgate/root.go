@@ -146,7 +146,7 @@ Exit status:
 		},
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &statusError{status: statusUsage, err: fmt.Errorf("%w%s (see %s --help)", err, flagHint(c, err), c.CommandPath())}
+		return &statusError{status: statusUsage, err: flagError(c, err)}
 	})
 	if len(args) > 0 && args[0] == "run" {
 		root.CompletionOptions.DisableDefaultCmd = true

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
 
@@ -26,7 +25,8 @@ Exit status:
   the command's own, or 128+n if signal n ended it
   125  kgate could not launch: the plan is blocked, the audit log cannot be
        written, or a policy file is wrong
-  126  refused: a denied program, or home as the working directory
+  126  refused: a denied program, home as the working directory, a directory as
+       standard input; or the command cannot be executed
   127  the command was not found in the box`,
 		Example: `  kgate run -- git status
   kgate run --allow-path ~/data -- python3 train.py
@@ -48,7 +48,7 @@ Exit status:
 	addLaunchFlags(cmd, &r)
 	f.BoolVarP(&verbose, "verbose", "v", false, "say on stderr what the network filter refuses")
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &statusError{status: statusLaunch, err: fmt.Errorf("run: %w%s (see kgate run --help)", err, flagHint(c, err))}
+		return &statusError{status: statusLaunch, err: flagError(c, err)}
 	})
 	return cmd
 }

@@ -33,6 +33,39 @@ func nearestCommand(c *cobra.Command, word string) string {
 	return nearest(word, names)
 }
 
+// wordArgs holds a command to so many words beside its flags, with the status of
+// a wrong command line.
+func wordArgs(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		var err error
+		switch {
+		case len(args) > most:
+			word := args[most]
+			err = fmt.Errorf("%s: unexpected word %q%s (see %s --help)", cmd.Name(), word, didYouMean(nearestCommand(cmd, word)), cmd.CommandPath())
+		case len(args) < least:
+			err = fmt.Errorf("%s: a word is missing (say: %s)", cmd.Name(), cmd.UseLine())
+		default:
+			return nil
+		}
+		return &statusError{status: statusUsage, err: err}
+	}
+}
+
+// flagError is what is said of a flag that is wrong.
+func flagError(c *cobra.Command, err error) error {
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) {
+		want := map[string]string{"bool": "true or false", "int": "a whole number"}[value.GetFlag().Value.Type()]
+		if want != "" {
+			err = fmt.Errorf("--%s: want %s, found %q", value.GetFlag().Name, want, value.GetValue())
+		}
+	}
+	if c.HasParent() {
+		err = fmt.Errorf("%s: %w", c.Name(), err)
+	}
+	return fmt.Errorf("%w%s (see %s --help)", err, flagHint(c, err), c.CommandPath())
+}
+
 // flagHint names the flag that an unknown one was meant for.
 func flagHint(c *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError

@@ -39,12 +39,12 @@ your log are not touched.
 Exit status:
   0  everything that doctor calls READY was proven
   1  a scenario failed, or something READY was not proven
-  2  wrong usage`,
+  2  the command line is wrong`,
 		Example: `  kgate verify
   kgate verify --only other-host-refused --pcap captures
   kgate verify --report report.html
   kgate verify --junit report.xml`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: wordArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Scripts = scripts.Files
 			if list {
@@ -53,14 +53,20 @@ Exit status:
 			if err := knownScenarios(c.Only); err != nil {
 				return &statusError{status: statusUsage, err: err}
 			}
+			if err := verify.KnownConditions(c.Must); err != nil {
+				return &statusError{status: statusUsage, err: fmt.Errorf("verify: --must: %w", err)}
+			}
 			kgate, err := os.Executable()
 			if err != nil {
 				return fmt.Errorf("verify: find this program's own file: %w", err)
 			}
 			c.Kgate = kgate
 			began := time.Now()
+			// Before the minutes that it takes to find what goes into them.
+			if err := canWrite(junit); err != nil {
+				return fmt.Errorf("verify: --junit: %w", err)
+			}
 			if page != "" {
-				// Before the minutes that it takes to find what goes into it.
 				if err := html.Check(page); err != nil {
 					return err
 				}
@@ -71,7 +77,7 @@ Exit status:
 			c.Started, c.Ended = p.started, p.ended
 			found, err := verify.Run(c)
 			if err != nil {
-				return err
+				return fmt.Errorf("verify: %w", err)
 			}
 			if page != "" {
 				if err := html.Save(page, func(w io.Writer) error {
@@ -93,6 +99,23 @@ Exit status:
 	f.BoolVar(&c.Escape, "escape", false, "run the escape suite too")
 	f.BoolVar(&list, "list", false, "list the scenarios and run none")
 	return cmd
+}
+
+// canWrite says why a file cannot be written, and leaves none behind.
+func canWrite(name string) error {
+	if name == "" {
+		return nil
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		if f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666); err == nil {
+			defer os.Remove(name)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // knownScenarios refuses a name that no scenario has.
@@ -127,7 +150,7 @@ func finishVerify(p *verifyPrinter, r *verify.Report, asJSON bool, junit string)
 	if junit != "" {
 		f, err := os.Create(junit)
 		if err != nil {
-			return err
+			return fmt.Errorf("verify: --junit: %w", err)
 		}
 		if err := errors.Join(verify.WriteJUnit(f, r), f.Close()); err != nil {
 			return fmt.Errorf("verify: write %q: %w", junit, err)
