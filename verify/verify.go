@@ -135,11 +135,11 @@ func Run(c Config) (*Report, error) {
 		return nil, err
 	}
 	if c.Pcap != "" {
-		if c.Pcap, err = filepath.Abs(c.Pcap); err != nil {
-			return nil, err
+		if c.Pcap, err = filepath.Abs(c.Pcap); err == nil {
+			err = os.MkdirAll(c.Pcap, 0o755)
 		}
-		if err := os.MkdirAll(c.Pcap, 0o755); err != nil {
-			return nil, err
+		if err != nil {
+			return nil, fmt.Errorf("verify: make the directory of captures: %w", err)
 		}
 	}
 	dir, err := os.MkdirTemp("", "kgate-verify-")

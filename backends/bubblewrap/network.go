@@ -25,7 +25,7 @@ func (w *planner) restricted() {
 		}
 		return
 	}
-	w.finding("network", backends.Ready, fmt.Sprintf("network restricted: %d hosts can be reached, through a filter around the network namespace", len(w.p.Hosts)), "")
+	w.finding("network", backends.Ready, fmt.Sprintf("network restricted: what the host list (%d) names can be reached, through a filter around the network namespace", len(w.p.Hosts)), "")
 }
 
 // filterConfig is what a plan's host filter is made from, but for the resolver.

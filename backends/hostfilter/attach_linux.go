@@ -209,7 +209,7 @@ func (f *Filter) listen(in *os.File, w io.Writer, ready chan<- error) {
 func slirpFault(err error) error {
 	switch said := err.Error(); {
 	case strings.Contains(said, "/dev/net/tun"), strings.Contains(said, "TUNSETIFF"):
-		return &Fault{RowTun, err, mendTun}
+		return &Fault{RowTun, fmt.Errorf("slirp4netns: %w", err), mendTun}
 	case strings.Contains(said, "unrecognized option"), strings.Contains(said, "invalid option"):
 		return &Fault{RowSlirp, err, "install slirp4netns 0.4 or later"}
 	}

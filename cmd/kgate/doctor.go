@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"slices"
@@ -143,6 +144,22 @@ func pathRows(p *policy.Policy, env []string) []backends.Finding {
 				Row: "PATH", Status: backends.Degraded,
 				Reason: "hidden in the box with the home directory: " + strings.Join(gone, ", "),
 				Mend:   "put what is needed under allow.paths (kgate init --paths writes a new file with them)",
+			})
+		}
+	}
+	inside := func(path string) bool { // what the command makes there stays
+		return strings.HasPrefix(path, p.Project+"/") ||
+			slices.ContainsFunc(p.Paths, func(g policy.Path) bool { return g.Write && strings.HasPrefix(path, g.Name+"/") })
+	}
+	for _, a := range p.Paths {
+		if a.From.Kind == policy.FromDefault || inside(a.Name) {
+			continue
+		}
+		if _, err := os.Stat(a.Name); errors.Is(err, fs.ErrNotExist) {
+			rows = append(rows, backends.Finding{
+				Row: "allow.paths", Status: backends.Degraded,
+				Reason: fmt.Sprintf("%q (%s) does not exist, so nothing is shown there, and what is written there is forgotten", a.Name, a.From),
+				Mend:   "make it first, or mend the path",
 			})
 		}
 	}

@@ -77,7 +77,7 @@ Exit status:
 			c.Started, c.Ended = p.started, p.ended
 			found, err := verify.Run(c)
 			if err != nil {
-				return fmt.Errorf("verify: %w", err)
+				return err
 			}
 			if page != "" {
 				if err := html.Save(page, func(w io.Writer) error {

@@ -45,6 +45,9 @@ func (i *inspector) program(c setting, word, base string) (*file, error) {
 			continue
 		}
 		if os.SameFile(f.info, p.Info) {
+			if word == p.Path {
+				return nil, i.deny(p.Name, p.From, excerpt(word)+" is what that name leads to")
+			}
 			return nil, i.deny(p.Name, p.From, excerpt(word)+" is the same file as "+excerpt(p.Path))
 		}
 		if f.info.Size() == p.Info.Size() && f.info.Size() > 0 && sameBytes(f.path, p.Path) {
