@@ -30,7 +30,14 @@ func (l *Launch) relay(in, out, errs *os.File) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	p, err := l.backend.Start(l.Plan, std)
+	given, err := pour(std.In)
+	if err == nil && given != nil {
+		std.In = given.r
+	}
+	var p backends.Process
+	if err == nil {
+		p, err = l.backend.Start(l.Plan, std)
+	}
 	for _, s := range pipes {
 		s.end.Close()
 	}
@@ -38,7 +45,7 @@ func (l *Launch) relay(in, out, errs *os.File) (int, error) {
 		for _, s := range pipes {
 			s.from.Close()
 		}
-		return 0, err
+		return 0, errors.Join(err, given.stop())
 	}
 	var copies sync.WaitGroup
 	for _, s := range pipes {
@@ -53,11 +60,12 @@ func (l *Launch) relay(in, out, errs *os.File) (int, error) {
 	go endWith(l.request.Over, p, done)
 	exit, err := p.Wait()
 	close(done)
+	ungiven := given.stop()
 	if term != nil {
 		term.Drain()
 	}
 	copies.Wait()
-	if err != nil {
+	if err = errors.Join(err, ungiven); err != nil {
 		return 0, err
 	}
 	if term != nil {
