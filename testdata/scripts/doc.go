@@ -16,7 +16,7 @@
 //	-- proj/file --
 //	content
 //
-// The name is NAME.txtar, the category first (policy-narrow, escape-symlink).
+// The name is NAME.txtar, the category first (policy-narrow, escape-files).
 // The first comment is what people see. A line "# proves: ROW[, ROW...]" makes
 // the script a scenario of kgate verify (darwin-* on macOS only): when doctor calls ROW READY, this
 // script must pass. Rows that are parts of one claim go by its name: "box" for
