@@ -34,7 +34,7 @@ Exit status:
   2  the command line is wrong`,
 		Example: `  kgate init
   kgate init --paths
-  HOME=/tmp/trial kgate init`,
+  HOME=$(mktemp -d) kgate init`,
 		Args: wordArgs(0, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			home := os.Getenv("HOME")

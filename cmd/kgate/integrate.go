@@ -43,7 +43,14 @@ Exit status:
 			if err != nil {
 				return &statusError{status: statusUsage, err: fmt.Errorf("integrate: %w%s", err, didYouMean(nearest(args[0], cmd.ValidArgs)))}
 			}
-			host, err := integrate.ThisHost(runtime.GOOS)
+			if check && (remove || dry) {
+				return &statusError{status: statusUsage, err: errors.New("integrate: --check changes nothing: leave out --remove and --dry-run, or --check")}
+			}
+			find := integrate.ThisHost
+			if remove {
+				find = integrate.Settings
+			}
+			host, err := find(runtime.GOOS)
 			if err != nil {
 				return fmt.Errorf("integrate: %w", err)
 			}
@@ -60,8 +67,6 @@ Exit status:
 	f.BoolVar(&check, "check", false, "say what the harness would run, and change nothing")
 	f.BoolVar(&remove, "remove", false, "bring the harness's files back to what they were")
 	f.BoolVar(&dry, "dry-run", false, "print the change and make none")
-	cmd.MarkFlagsMutuallyExclusive("check", "remove")
-	cmd.MarkFlagsMutuallyExclusive("check", "dry-run")
 	return cmd
 }
 

@@ -33,15 +33,26 @@ type Host struct {
 	Ask func(argv ...string) (string, error)
 }
 
-// ThisHost is the host that kgate runs on. It fails where kgate has no file
-// name that a setting could hold.
-func ThisHost(goos string) (*Host, error) {
+// Settings is where the harnesses' settings lie on the host that kgate runs on,
+// which is all that Undo asks: kgate's own names, which may be gone by then, are
+// not in it.
+func Settings(goos string) (*Host, error) {
 	h := &Host{Home: os.Getenv("HOME"), OS: goos, Getenv: os.Getenv, Ask: ask}
 	if h.Home == "" || !filepath.IsAbs(h.Home) {
 		return nil, errors.New("home directory is not known (set HOME)")
 	}
 	h.Home = filepath.Clean(h.Home)
 	h.Dir, _ = os.Getwd()
+	return h, nil
+}
+
+// ThisHost is the host that kgate runs on. It fails where kgate has no file
+// name that a setting could hold.
+func ThisHost(goos string) (*Host, error) {
+	h, err := Settings(goos)
+	if err != nil {
+		return nil, err
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find kgate's own file: %w", err)
