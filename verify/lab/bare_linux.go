@@ -266,7 +266,7 @@ func ProbeFilter() error {
 		return err
 	}
 	defer l.Close()
-	probe := func(addr string) (int, string, error) {
+	probe := func(addr, patience string) (int, string, error) {
 		out, err := os.CreateTemp("", "kgate-probe-")
 		if err != nil {
 			return 0, "", err
@@ -283,7 +283,7 @@ func ProbeFilter() error {
 			return 0, "", err
 		}
 		j, err := l.Start(Command{
-			Argv: []string{self, StageBare, "-only", "203.0.113.10", "--", self, StageProbe, "-t", "10s", "tcp", addr, "9999"},
+			Argv: []string{self, StageBare, "-only", "203.0.113.10", "--", self, StageProbe, "-t", patience, "tcp", addr, "9999"},
 			Dir:  "/", Env: []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "TMPDIR=" + os.TempDir()}, Files: [3]*os.File{null, out, out},
 		})
 		if err != nil {
@@ -295,10 +295,11 @@ func ProbeFilter() error {
 		text, _ := os.ReadFile(out.Name())
 		return status, strings.TrimSpace(string(text)), err
 	}
-	if status, text, err := probe("203.0.113.10"); err != nil || status != 0 {
+	if status, text, err := probe("203.0.113.10", "10s"); err != nil || status != 0 {
 		return fmt.Errorf("bubblewrap, slirp4netns and iptables together: %w", errors.Join(err, fmt.Errorf("status %d: %s", status, text)))
 	}
-	if status, text, err := probe("203.0.113.20"); err != nil || status != 1 {
+	// Its packets are dropped, so that all of this is waited.
+	if status, text, err := probe("203.0.113.20", "2s"); err != nil || status != 1 {
 		return fmt.Errorf("a packet filter that should refuse does not: %w", errors.Join(err, fmt.Errorf("status %d: %s", status, text)))
 	}
 	return nil
