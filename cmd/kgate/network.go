@@ -41,7 +41,9 @@ Exit status:
 				if err != nil {
 					return fmt.Errorf("network: %w", err)
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s  (%s)\n", m.Value, m.From)
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s  (%s)\n", m.Value, m.From); err != nil {
+					return fmt.Errorf("network: write the mode: %w", err)
+				}
 				return nil
 			}
 			mode, err := policy.ParseNetwork(args[0])

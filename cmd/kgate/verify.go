@@ -141,7 +141,9 @@ func listScenarios(w io.Writer, c *verify.Config) error {
 		return err
 	}
 	for _, s := range all {
-		fmt.Fprintf(w, "%-24s %s\n", s.Name, s.Title)
+		if _, err := fmt.Fprintf(w, "%-24s %s\n", s.Name, s.Title); err != nil {
+			return fmt.Errorf("verify: write the list: %w", err)
+		}
 	}
 	return nil
 }
