@@ -154,7 +154,7 @@
 //	                                        (UDP port 5001 of the lab does that) and answers it
 //	kgate-probe join GROUP                  joins a multicast group, which the kernel announces in IGMP or ICMPv6
 //	kgate-probe call NAME...                makes system calls (see package probe), prints what the kernel says
-//	kgate-probe [-t D] self PORT            talks to itself on its loopback
+//	kgate-probe [-t D] self PORT [ADDR]     talks to itself on its loopback
 //	kgate-probe listen PATH...              answers on unix sockets until it is killed; @NAME is abstract,
 //	                                        datagram:NAME and packets:NAME are of other types
 //	kgate-probe [-t D] unix PATH            prints what that one says

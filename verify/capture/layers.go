@@ -90,6 +90,14 @@ func decodeEthernet(data []byte, p gopacket.PacketBuilder) error {
 	p.AddLayer(&Ethernet{base{TypeEthernet, data[:head], data[head:]}, t})
 	switch t {
 	case etherIPv4, etherIPv6:
+		version := byte(4)
+		if t == etherIPv6 {
+			version = 6
+		}
+		// A kernel takes a packet for what the frame says that it is.
+		if len(data) > head && data[head]>>4 != version {
+			return fmt.Errorf("capture: IP version %d in a frame of type %#04x", data[head]>>4, t)
+		}
 		return p.NextDecoder(TypeIP)
 	case etherARP:
 		return p.NextDecoder(TypeARP)

@@ -45,7 +45,7 @@ const usage = `usage: kgate-probe [-t D] tcp HOST PORT [TEXT]
        kgate-probe [-t D] knock HOST PORT
        kgate-probe join GROUP
        kgate-probe call NAME...
-       kgate-probe [-t D] self PORT
+       kgate-probe [-t D] self PORT [ADDR]
        kgate-probe listen [datagram:|packets:]PATH...
        kgate-probe give PATH FILE
        kgate-probe hand KIND[=PATH]... -- PROGRAM [ARG...]
@@ -112,7 +112,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case kind == "hold" && len(args) == 3:
 		return hold(ctx, args[0], args[1], args[2], out)
 	case kind == "self" && len(args) == 1:
-		return self(ctx, args[0], out)
+		return self(ctx, "127.0.0.1", args[0], out)
+	case kind == "self" && len(args) == 2:
+		return self(ctx, args[1], args[0], out)
 	case kind == "join" && len(args) == 1:
 		return join(ctx, args[0], out)
 	case kind == "knock" && len(args) == 2:
@@ -205,8 +207,8 @@ func talk(ctx context.Context, network, host, port, text string, always bool, ou
 }
 
 // self talks to a server of its own on the loopback.
-func self(ctx context.Context, port string, out io.Writer) error {
-	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+func self(ctx context.Context, at, port string, out io.Writer) error {
+	l, err := net.Listen("tcp", net.JoinHostPort(at, port))
 	if err != nil {
 		return err
 	}
@@ -217,7 +219,7 @@ func self(ctx context.Context, port string, out io.Writer) error {
 			c.Close()
 		}
 	}()
-	return talk(ctx, "tcp", "127.0.0.1", port, "", false, out)
+	return talk(ctx, "tcp", at, port, "", false, out)
 }
 
 // told returns what a socket is told about a datagram that was not let out: a
