@@ -87,6 +87,8 @@ type planner struct {
 	met    []string // socket files
 	unseen bool     // not all of the trees was looked at
 	tooled int      // files of tools below the tops
+
+	mountsRead []mountLine // empty where no file system is mounted twice; nil: not read yet
 }
 
 // Plan turns a policy into the argument list of one launch. It reads the host

@@ -33,6 +33,10 @@ type Host interface {
 	Sockets() (all []Bound, files bool, err error)
 	// Inode says which file it is that Lstat has looked at.
 	Inode(info os.FileInfo) (Inode, bool)
+	// Names says how many names that file has, 0 where it is not known.
+	Names(info os.FileInfo) int
+	// Mounts is the table of what is mounted, in its order.
+	Mounts() ([]mountLine, error)
 	// Devices are those of the filesystems that are mounted, as the kernel has
 	// them. What lies on a filesystem whose files have another one for stat(2)
 	// (btrfs, some of overlayfs) cannot be found among the sockets by its inode.
@@ -111,6 +115,14 @@ func (thisHost) Inode(info os.FileInfo) (Inode, bool) {
 		return Inode{}, false
 	}
 	return Inode{uint64(st.Dev), uint32(st.Ino)}, true
+}
+
+func (thisHost) Names(info os.FileInfo) int {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0
+	}
+	return int(st.Nlink)
 }
 
 // maxLinks is how many symlinks a path may pass through, as in path_resolution(7).

@@ -175,15 +175,15 @@ func (l *layout) put(o overlay) {
 	l.over[o.path] = &o
 }
 
-// pins keeps the directories above a path in a writable tree where they are:
-// what is on top of the path moves with them, but in the next launch the path
-// would be another one's.
+// pins keeps the directories above a path in writable trees where they are: what
+// is on top of the path moves with them, but in the next launch the path would be
+// another one's. Where one tree lies in another, those between them count as well.
 func (l *layout) pins(path string, from policy.Origin) {
-	top := l.at(path)
-	if top.kind != writable {
-		return
-	}
-	for dir := filepath.Dir(path); dir != top.path && within(dir, top.path); dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		t := l.at(dir)
+		if t.kind != writable || t.path == dir && l.at(filepath.Dir(dir)).kind != writable {
+			return
+		}
 		l.put(overlay{path: dir, does: pin, dir: true, name: "pin:" + dir, from: from,
 			why: "cannot be renamed, and with it what is protected below"})
 	}

@@ -20,14 +20,6 @@ import (
 // finished box have been looked at from outside, in the kernel's own words, in
 // which there are no symlinks (proc_pid_mountinfo(5)).
 
-// mountLine is a line of a mount table.
-type mountLine struct {
-	device string // of its file system
-	root   string // what of the file system is shown
-	point  string // where
-	kind   string // of the file system
-}
-
 // readMounts reads a mount table.
 func readMounts(file string) ([]mountLine, error) {
 	text, err := os.ReadFile(file)
@@ -46,6 +38,8 @@ func readMounts(file string) ([]mountLine, error) {
 	}
 	return all, nil
 }
+
+func (thisHost) Mounts() ([]mountLine, error) { return readMounts("/proc/self/mountinfo") }
 
 // unmangle undoes the kernel's spelling of blanks, line ends and backslashes.
 var unmangle = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\043`, "#").Replace

@@ -25,4 +25,5 @@ func (b *Backend) Probe(*policy.Policy) []backends.Finding {
 func (thisHost) Sockets() ([]Bound, bool, error) { return nil, false, errLinux }
 
 // Devices returns an error: see its Linux part.
+func (thisHost) Mounts() ([]mountLine, error)      { return nil, errLinux }
 func (thisHost) Devices() (map[uint64]bool, error) { return nil, errLinux }

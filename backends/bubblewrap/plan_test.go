@@ -26,6 +26,8 @@ type fakeHost struct {
 	noSockets  bool // nor those
 	noDevices  bool
 	unreadable bool
+	names      map[string]int // of files with more than one, by the last element
+	mounts     []mountLine
 }
 
 type fakeInfo struct {
@@ -120,6 +122,9 @@ func (h *fakeHost) Sockets() ([]Bound, bool, error) {
 func (h *fakeHost) Inode(info os.FileInfo) (Inode, bool) {
 	return Inode{1, info.(fakeInfo).inode}, true
 }
+
+func (h *fakeHost) Names(info os.FileInfo) int   { return max(1, h.names[info.Name()]) }
+func (h *fakeHost) Mounts() ([]mountLine, error) { return h.mounts, nil }
 
 func (h *fakeHost) Devices() (map[uint64]bool, error) {
 	if h.noDevices {

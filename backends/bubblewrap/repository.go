@@ -28,9 +28,29 @@ func (w *planner) dotGit(path string, hold bool) {
 		w.guard(path, why, hold)
 	case info.IsDir():
 		w.repository(path)
+		if !hold {
+			w.unbare(filepath.Dir(path))
+		}
 	default:
 		w.guard(path, "names the repository", hold)
 		w.elsewhere(path)
+	}
+}
+
+// unbare keeps a directory from becoming a repository itself. Git takes it for one
+// when it has the three parts and what .git is there is none, and a command can take
+// .git's own parts away. HEAD is the last choice: as a name of a file it would make
+// git ask which of the two is meant.
+func (w *planner) unbare(dir string) {
+	if info, err := w.h.Lstat(filepath.Join(dir, ".git")); err == nil && info.Mode().IsRegular() {
+		return // git looks nowhere else
+	}
+	for _, name := range []string{"refs", "objects", "HEAD"} {
+		path := filepath.Join(dir, name)
+		if info, err := w.h.Lstat(path); err != nil || info.IsDir() && w.vacant(path) {
+			w.guard(path, "git would take the directory for a repository", true)
+			return
+		}
 	}
 }
 

@@ -114,13 +114,21 @@ func (w *planner) grant(g policy.Path) (tree, bool) {
 		return skip("denied by " + by.From.String())
 	}
 	for _, home := range w.homes() {
-		if own := filepath.Join(home, ".kgate"); within(g.Name, own) || within(t.path, w.real(own)) {
-			return skip("kgate's own directory, which is always hidden")
+		own := filepath.Join(home, ".kgate")
+		for _, own := range append(w.twins(w.real(own)), own, w.real(own)) {
+			if within(g.Name, own) || within(t.path, own) {
+				return skip("kgate's own directory, which is always hidden")
+			}
 		}
 	}
 	if t.path == "/" || within(t.path, "/proc") || within(t.path, "/sys") || within(t.path, "/dev") {
 		w.finding("allow.paths", backends.Blocked,
 			fmt.Sprintf("%q (%s) cannot be allowed: it is the kernel's or the whole machine", g.Name, g.From), "allow the directories that are needed")
+		return skip("cannot be allowed")
+	}
+	if within(InsidePath, t.path) {
+		w.finding("allow.paths", backends.Blocked,
+			fmt.Sprintf("%q (%s) cannot be allowed: what the box has of its own there would be hidden", g.Name, g.From), "allow what is needed in it")
 		return skip("cannot be allowed")
 	}
 	project := w.real(w.p.Project)
@@ -222,9 +230,17 @@ func (w *planner) hideDenied() {
 			w.finding("deny.read", backends.Blocked, fmt.Sprintf("%q (%s) covers the project %q", d.Name, d.From, project), "change to another directory")
 			continue
 		}
-		if w.visible(real) {
+		for _, real := range append(w.twins(real), real) {
+			if !w.visible(real) {
+				continue
+			}
 			w.hideReal("deny-read:"+d.Name, real, "cannot be read", d.From)
 			hidden++
+			if info, err := w.h.Lstat(real); err == nil && info.Mode().IsRegular() && w.h.Names(info) > 1 {
+				w.finding("deny.read", backends.Degraded,
+					fmt.Sprintf("%q (%s) is a file with %d names (hard links): under another one that the box shows it can be read", real, d.From, w.h.Names(info)),
+					"give it a file of its own: cp FILE NEW && mv NEW FILE")
+			}
 		}
 	}
 	if hidden > fewMasks {
@@ -278,12 +294,17 @@ func (w *planner) hideManaged() {
 		}
 		name := "hide:" + dir
 		if isLink {
-			w.hideReal("hide:"+w.real(dir), w.real(dir), "kgate's own record and policy", built("kgate's own directory"))
+			for _, real := range append(w.twins(w.real(dir)), w.real(dir)) {
+				w.hideReal("hide:"+real, real, "kgate's own record and policy", built("kgate's own directory"))
+			}
 			continue
 		}
 		if k := w.at(dir).kind; k == writable || k == readOnly && err == nil {
 			w.put(overlay{path: dir, does: hide, dir: true, name: name, why: "kgate's own record and policy", from: built("kgate's own directory")})
 			w.pins(dir, built("kgate's own directory"))
+		}
+		for _, twin := range w.twins(dir) {
+			w.hideReal("hide:"+twin, twin, "kgate's own record and policy, by another name", built("kgate's own directory"))
 		}
 	}
 }

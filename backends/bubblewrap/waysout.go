@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/kgate-dev/kgate/backends"
 )
@@ -90,15 +92,18 @@ func (w *planner) protect() {
 		}
 		isProject := t.project || w.exists(filepath.Join(t.path, ".kgate.yaml")) || w.exists(filepath.Join(t.path, ".git", "HEAD"))
 		w.toolsIn(t.path, isProject)
+		w.pins(t.path, built("ways out"))
 		if w.bare(t.path) {
 			w.repository(t.path)
 			w.meet(t.path)
 			w.unseen = true
 		} else {
 			w.dotGit(filepath.Join(t.path, ".git"), true)
+			w.unbare(t.path)
 			w.nested(t.path)
 		}
 	}
+	w.programsLater()
 	if dir := w.real(w.p.Dir); dir != w.real(w.p.Project) && within(dir, w.real(w.p.Project)) {
 		w.toolsIn(dir, true)
 	}
@@ -172,6 +177,9 @@ func (w *planner) guardAs(path, why string, hold bool, content *string) {
 		w.hold(Hold{Path: path, File: true, Content: *content, Found: true}, why)
 	default:
 		w.freeze(path, why)
+		if info.IsDir() {
+			w.linksIn(path, why, 0)
+		}
 		for _, g := range w.p.Paths {
 			if g.Write && g.Name != path && within(g.Name, path) && w.real(g.Name) == g.Name && w.exists(g.Name) {
 				w.put(overlay{path: g.Name, does: thaw, name: "allow:" + g.Name, why: "allowed by name", from: g.From})
@@ -179,6 +187,52 @@ func (w *planner) guardAs(path, why string, hold bool, content *string) {
 		}
 	}
 	w.pins(path, from)
+}
+
+// linksIn makes read-only what the symlinks in a read-only directory lead to: a hook
+// is often a link to a script of the project's.
+func (w *planner) linksIn(dir, why string, depth int) {
+	entries, _, _ := w.h.ReadDir(dir, 256)
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch {
+		case e.IsDir() && depth < 2:
+			w.linksIn(path, why, depth+1)
+		case e.Type()&fs.ModeSymlink != 0:
+			target, err := w.h.Readlink(path)
+			if err != nil {
+				continue
+			}
+			if !filepath.IsAbs(target) {
+				target = filepath.Join(dir, target)
+			}
+			if target = filepath.Clean(target); !within(target, dir) {
+				w.guard(target, why, true)
+			}
+		}
+	}
+}
+
+// programsLater protects kgate's own file, and tells of directories of PATH, where
+// they are the command's to write: what it puts there runs later, outside.
+func (w *planner) programsLater() {
+	if self := w.real(w.stage.Source); w.stage.Source != "" && w.at(self).kind == writable {
+		w.guard(self, "kgate itself", false)
+		w.finding("ways out", backends.Degraded,
+			fmt.Sprintf("kgate itself is %q, where the command can write: that file is read-only in the box, but links to it are not", self),
+			"install kgate outside the project")
+	}
+	var dirs []string
+	for _, dir := range w.h.Path() {
+		if !filepath.IsAbs(dir) || w.at(w.real(dir)).kind == writable {
+			dirs = append(dirs, strconv.Quote(dir))
+		}
+	}
+	if len(dirs) > 0 {
+		w.finding("ways out", backends.Degraded,
+			"on PATH, and the command can write there: what it puts there may run outside in another program's place: "+strings.Join(dirs, ", "),
+			"take these directories off PATH, or put them last")
+	}
 }
 
 func (w *planner) hold(h Hold, why string) {

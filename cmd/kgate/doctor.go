@@ -139,7 +139,8 @@ func pathRows(p *policy.Policy, env []string) []backends.Finding {
 		if !ok {
 			continue
 		}
-		if gone := policy.Vanishing(list, p.Home, p.Paths); len(gone) > 0 {
+		shown := append([]policy.Path{{Name: p.Project}}, p.Paths...)
+		if gone := policy.Vanishing(list, p.Home, shown); len(gone) > 0 {
 			rows = append(rows, backends.Finding{
 				Row: "PATH", Status: backends.Degraded,
 				Reason: "hidden in the box with the home directory: " + strings.Join(gone, ", "),
