@@ -87,6 +87,7 @@ func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, bor
 		// releases the command too.
 		if whole && p.ctx.Err() == nil {
 			release.Write([]byte{1})
+			go p.keep(plan, pid)
 		}
 		if failed != nil {
 			p.end()
@@ -110,6 +111,8 @@ func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, bor
 	switch {
 	case failed != nil:
 		p.err = failed
+	case p.lost != "":
+		p.err = &LostError{p.lost}
 	case p.buried:
 		p.exit = backends.Exit{Signal: p.ended}
 	case p.code != nil:

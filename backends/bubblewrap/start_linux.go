@@ -39,9 +39,10 @@ type box struct {
 	ended   syscall.Signal // asked to end before there was a command
 	sent    syscall.Signal // the last one delivered to the command's process
 	killed  bool
-	buried  bool // ended because its command had died and bwrap did not tell
-	reaped  bool // bwrap's process is gone
-	stopped bool // everything is gone
+	buried  bool   // ended because its command had died and bwrap did not tell
+	reaped  bool   // bwrap's process is gone
+	stopped bool   // everything is gone
+	lost    string // what was uncovered while the command ran
 }
 
 // newBox is a box that is not started yet.
