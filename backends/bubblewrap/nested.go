@@ -79,7 +79,7 @@ func (w *planner) nested(root string) {
 				w.unseen = w.unseen || e.IsDir()
 			default:
 				why, tool := "", false
-				if name[0] == '.' || name == "opencode.json" {
+				if name[0] == '.' || name == "opencode.json" || name == "opencode.jsonc" {
 					why, tool = toolNames[name]
 				}
 				next := step{}

@@ -29,8 +29,10 @@ var toolFiles = []wayOut{
 	{".vscode", "the editor runs tasks and takes programs' paths from it", true},
 	{".idea", "the editor runs tasks from it", false},
 	{".devcontainer", "the editor runs commands from it", false},
+	{".devcontainer.json", "the editor runs commands from it", false},
 	{".exrc", "vi runs it where that is turned on", false},
 	{".nvim.lua", "nvim runs it where that is turned on", false},
+	{".nvimrc", "nvim runs it where that is turned on", false},
 	{".mcp.json", "agents start the servers it names", false},
 	{".claude", "hooks and permissions of an agent", false},
 	{".codex", "hooks and permissions of an agent", false},
@@ -39,6 +41,7 @@ var toolFiles = []wayOut{
 	{".qwen", "hooks and permissions of an agent", false},
 	{".opencode", "plugins of an agent", false},
 	{"opencode.json", "shell and plugins of an agent", false},
+	{"opencode.jsonc", "shell and plugins of an agent", false},
 	{".aider.conf.yml", "commands that an agent runs", false},
 	{".kgate.yaml", "narrows the next launch", false},
 }
