@@ -80,14 +80,18 @@ func (p *box) run(b *Backend, o *own, plan *backends.Plan, release *os.File, bor
 			}
 		}
 		whole := false
+		var covers *keeper
 		if failed == nil {
+			covers = p.watch(plan)
 			whole, failed = p.look(plan, pid)
 		}
 		// Anything else than this byte must not be: the end of the file alone
 		// releases the command too.
 		if whole && p.ctx.Err() == nil {
 			release.Write([]byte{1})
-			go p.keep(plan, pid)
+			go p.keep(covers, pid)
+		} else if covers != nil {
+			covers.close()
 		}
 		if failed != nil {
 			p.end()

@@ -15,8 +15,10 @@ var toolFiles = []wayOut{
 	{".vscode", "the editor runs tasks and takes programs' paths from it", true},
 	{".idea", "the editor runs tasks from it", false},
 	{".devcontainer", "the editor runs commands from it", false},
+	{".devcontainer.json", "the editor runs commands from it", false},
 	{".exrc", "vi runs it where that is turned on", false},
 	{".nvim.lua", "nvim runs it where that is turned on", false},
+	{".nvimrc", "nvim runs it where that is turned on", false},
 	{".mcp.json", "agents start the servers it names", false},
 	{".claude", "hooks and permissions of an agent", false},
 	{".codex", "hooks and permissions of an agent", false},
@@ -25,6 +27,7 @@ var toolFiles = []wayOut{
 	{".qwen", "hooks and permissions of an agent", false},
 	{".opencode", "plugins of an agent", false},
 	{"opencode.json", "shell and plugins of an agent", false},
+	{"opencode.jsonc", "shell and plugins of an agent", false},
 	{".aider.conf.yml", "commands that an agent runs", false},
 	{".kgate.yaml", "narrows the next launch", false},
 }
@@ -93,9 +96,13 @@ func (w *writer) waysOut() {
 			continue
 		}
 		if w.writableRootAbove(t.path) {
+			if t.path == w.real(w.p.Project) {
+				w.unbare(t.path, from)
+			}
 			continue // its expressions reach down here
 		}
 		w.gitIn(t.path, from)
+		w.unbare(t.path, from)
 		for _, f := range toolFiles {
 			if f.anywhere && gitDir(t.path) == "" {
 				w.protect(path.Join(t.path, f.name), f.why, from)
@@ -118,6 +125,14 @@ func (w *writer) waysOut() {
 	w.repository()
 	w.protect(w.kgate, "the next launch runs it", from)
 	w.grants()
+}
+
+// unbare keeps a directory from becoming a repository itself. Git takes it for one
+// where what .git is there is none, and a command can take .git's own parts away.
+func (w *writer) unbare(dir string, from policy.Origin) {
+	if head := path.Join(dir, "HEAD"); gitDir(dir) == "" && !w.f.Exists(head) {
+		w.protect(head, "with it git would take the directory for a repository", from)
+	}
 }
 
 // writableRootAbove reports whether a writable tree strictly contains a path.

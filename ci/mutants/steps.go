@@ -26,6 +26,17 @@ var steps = []step{
 
 	{"input-no-directory", "launcher/launch.go", `} else if directory(in) {`, `} else if directory(in) && false {`, []string{"run-streams", "escape-sockets"}},
 
+	{"input-poured", "launcher/relay.go", `if err == nil && given != nil {`, `if err == nil && given != nil && false {`, []string{"escape-files"}},
+	{"input-position", "launcher/input_linux.go", "\t\ti.from.Seek(i.start+i.wrote-int64(left), io.SeekStart)\n", "\t\t_ = left\n", []string{"run-streams"}},
+
+	// Ways round what is mounted.
+	{"no-bare-repository", "backends/bubblewrap/waysout.go", "\t\t\tw.unbare(t.path)\n", "", []string{"escape-project"}},
+	{"links-in-hooks", "backends/bubblewrap/waysout.go", "\t\t\tw.linksIn(path, why, 0)\n", "", []string{"escape-project"}},
+	{"pins-between-trees", "backends/bubblewrap/waysout.go", "\t\tw.pins(t.path, built(\"ways out\"))\n", "", []string{"escape-project"}},
+	{"each-name-denied", "backends/bubblewrap/trees.go", `range append(w.twins(real), real) {`, `range []string{real} {`, []string{"./backends/bubblewrap TestPlanHidesUnderEachName"}},
+	{"each-name-hidden", "backends/bubblewrap/trees.go", `range w.twins(dir) {`, `range []string(nil) {`, []string{"./backends/bubblewrap TestPlanHidesUnderEachName"}},
+	{"own-file", "backends/bubblewrap/waysout.go", `w.guard(self, "kgate itself", false)`, `_ = self`, []string{"./backends/bubblewrap TestPlanTellsOfWhatAMountCannotKeep"}},
+
 	// What comes back.
 	{"mask", "launcher/relay.go", `s.wrote(s.mask.Write(buf[:n]))`, `s.wrote(s.to.Write(buf[:n]))`, []string{"mask-output"}},
 	{"mask-end", "launcher/relay.go", "\ts.wrote(0, s.mask.Close())\n", "", []string{"mask-output", "run-streams"}},

@@ -100,6 +100,7 @@ fresh:*               home-write-isolated box-files
 freeze:*              box-ways-out escape-project
 pin:*                 box-ways-out
 absent:*/.git/commondir box-ways-out-each
+absent:*/refs         escape-project
 absent:*/.git/config  box-ways-out-each
 absent:*/.git/hooks   box-ways-out-each
 project:*             run-status box-files
@@ -115,6 +116,7 @@ status-fd             run-status
 sync-fd               TestBoxHoldsThePipe
 block-fd              host-allowed net-killed
 look                  TestLook
+keep                  escape-time
 look-missing          TestLookFindsWhatIsMissing
 sealed                TestSealed
 chdir                 run-status box-files
@@ -122,8 +124,8 @@ chdir                 run-status box-files
 
 // waysOut are names in the project that cannot be made, one mutant each.
 var waysOut = []string{
-	".aider.conf.yml", ".claude", ".codex", ".cursor", ".devcontainer", ".envrc", ".exrc", ".gemini", ".git", ".idea",
-	".kgate.yaml", ".mcp.json", ".nvim.lua", ".opencode", ".qwen", ".vscode", "opencode.json",
+	".aider.conf.yml", ".claude", ".codex", ".cursor", ".devcontainer", ".devcontainer.json", ".envrc", ".exrc", ".gemini", ".git", ".idea",
+	".kgate.yaml", ".mcp.json", ".nvim.lua", ".nvimrc", ".opencode", ".qwen", ".vscode", "opencode.json", "opencode.jsonc",
 }
 
 // filter names, for each rule, the scenarios that fail without it.
