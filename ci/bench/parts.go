@@ -28,7 +28,7 @@ var marks = []mark{
 	{"launcher/launch.go", "\tif err := l.record(audit.Launch, \"\"); err != nil {\n", "\t@\n\tif err := l.record(audit.Launch, \"\"); err != nil {\n",
 		"the box is planned: each path is looked at"},
 	{"launcher/launch.go", "\tstatus, err := l.relay(in, out, errs)\n", "\t@\n\tstatus, err := l.relay(in, out, errs)\n", "a line of the log is written and synced"},
-	{"launcher/relay.go", "\tp, err := l.backend.Start(l.Plan, std)\n", "\t@\n\tp, err := l.backend.Start(l.Plan, std)\n", "streams and signals"},
+	{"launcher/relay.go", "\tvar p backends.Process\n", "\t@\n\tvar p backends.Process\n", "streams and signals"},
 	{"backends/bubblewrap/start_linux.go", "\tif p.voice, err = listen(", "\t@\n\tif p.voice, err = listen(", "the names in the project are held, and the janitor starts"},
 	{"backends/bubblewrap/start_linux.go", "\ttied.Do(func() {\n\t\tp.bwrap", "\t@\n\ttied.Do(func() {\n\t\tp.bwrap", "pipes, and bwrap's words"},
 	{"backends/bubblewrap/start_linux.go", "\td.closeAll()\n\t// bwrap waits", "\t@\n\td.closeAll()\n\t// bwrap waits", "bwrap's process is made"},
