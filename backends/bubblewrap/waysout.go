@@ -95,7 +95,6 @@ func (w *planner) protect() {
 		}
 		isProject := t.project || w.exists(filepath.Join(t.path, ".kgate.yaml")) || w.exists(filepath.Join(t.path, ".git", "HEAD"))
 		w.toolsIn(t.path, isProject)
-		w.pins(t.path, built("ways out"))
 		if w.bare(t.path) {
 			w.repository(t.path)
 			w.meet(t.path)

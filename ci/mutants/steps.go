@@ -31,8 +31,8 @@ var steps = []step{
 
 	// Ways round what is mounted.
 	{"no-bare-repository", "backends/bubblewrap/waysout.go", "\t\t\tw.unbare(t.path)\n", "", []string{"escape-project"}},
+	{"pins-between-trees", "backends/bubblewrap/layout.go", `t.path == dir && l.at(filepath.Dir(dir)).kind != writable {`, `t.path == dir {`, []string{"escape-project"}},
 	{"links-in-hooks", "backends/bubblewrap/waysout.go", "\t\t\tw.linksIn(path, why, 0)\n", "", []string{"escape-project"}},
-	{"pins-between-trees", "backends/bubblewrap/waysout.go", "\t\tw.pins(t.path, built(\"ways out\"))\n", "", []string{"escape-project"}},
 	{"each-name-denied", "backends/bubblewrap/trees.go", `range append(w.twins(real), real) {`, `range []string{real} {`, []string{"./backends/bubblewrap TestPlanHidesUnderEachName"}},
 	{"each-name-hidden", "backends/bubblewrap/trees.go", `range w.twins(dir) {`, `range []string(nil) {`, []string{"./backends/bubblewrap TestPlanHidesUnderEachName"}},
 	{"own-file", "backends/bubblewrap/waysout.go", `w.guard(self, "kgate itself", false)`, `_ = self`, []string{"./backends/bubblewrap TestPlanTellsOfWhatAMountCannotKeep"}},
