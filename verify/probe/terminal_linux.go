@@ -252,7 +252,9 @@ func terminalShell(args []string) error {
 		case kind == "modes":
 			fmt.Printf("through %s\n", name)
 		case kind == "input":
-			if left := waiting(); left != "" {
+			left := waiting()
+			fmt.Println() // what was typed may have been echoed
+			if left != "" {
 				fmt.Printf("through %s\nwhich typed %q\n", name, left)
 			} else {
 				fmt.Printf("held %s: nothing was typed\n", name)
