@@ -36,10 +36,7 @@ func inProject(p string) []row {
 		add(files("a way out: "+f.why, sbpl.Deny, writing, p+"/"+strings.ToUpper(f.name)+"/x", reg)...)
 		add(files("readable: "+f.name, sbpl.Allow, reading, p+"/"+f.name, reg)...)
 	}
-	add(denied("the project as a repository", writing, p+"/HEAD")...)
-	for _, name := range []string{"head", "head/x"} {
-		add(files("the project as a repository", sbpl.Deny, writing, p+"/"+name, reg)...)
-	}
+	add(noRepository(p)...)
 	for _, name := range []string{".git/hooks/pre-commit", ".git/config", ".git/config.worktree", ".git/modules/a/b/hooks/post-checkout",
 		".git/modules/a/config", ".git/worktrees/w/config.worktree", ".git/worktrees/w/commondir", "vendor/x/.git/hooks/pre-push", "vendor/x/.git/config"} {
 		add(files("a way out: git", sbpl.Deny, writing, p+"/"+name, reg)...)
@@ -51,6 +48,15 @@ func inProject(p string) []row {
 	add(files("the repository of a submodule", sbpl.Deny, "file-write-unlink", p+"/.git/modules/m", dir)...)
 	add(files("the repository of a submodule", sbpl.Deny, "file-write-unlink", p+"/sub/.git/modules/m", dir)...)
 	add(files("the repository of a worktree", sbpl.Deny, "file-write-unlink", p+"/.git/worktrees/w", dir)...)
+	return rows
+}
+
+// noRepository asks whether a directory can be made a repository itself.
+func noRepository(dir string) []row {
+	rows := denied("as a repository", writing, dir+"/HEAD")
+	for _, name := range []string{"/head", "/head/x"} {
+		rows = append(rows, files("as a repository", sbpl.Deny, writing, dir+name, sbpl.Regular)...)
+	}
 	return rows
 }
 
@@ -128,9 +134,7 @@ func testCases() []testCase {
 			files("no repository is planted in what is writable", sbpl.Deny, "file-write-unlink", testHome+"/.cache/go-build/.git/modules/x", dir),
 			stays("no repository is planted in what is writable", testHome+"/.cache/go-build"),
 			denied("direnv runs it", writing, testHome+"/.cache/go-build/.envrc"),
-			denied("as a repository", writing, testHome+"/.cache/go-build/HEAD"),
-			files("as a repository", sbpl.Deny, writing, testHome+"/.cache/go-build/head", sbpl.Regular),
-			files("as a repository", sbpl.Deny, writing, testHome+"/.cache/go-build/head/x", sbpl.Regular),
+			noRepository(testHome+"/.cache/go-build"),
 			denied("the editor runs it", writing, testHome+"/.cache/go-build/.vscode"),
 			look(testHome+"/.cache", testHome+"/sdk"),
 		)},
@@ -188,9 +192,7 @@ func testCases() []testCase {
 				stays("planted", "/private/tmp/data"),
 				files("planted", sbpl.Deny, writing, "/private/tmp/data/.git", dir),
 				denied("planted", writing, "/private/tmp/data/.envrc"),
-				denied("as a repository", writing, "/private/tmp/data/HEAD"),
-				files("as a repository", sbpl.Deny, writing, "/private/tmp/data/head", sbpl.Regular),
-				files("as a repository", sbpl.Deny, writing, "/private/tmp/data/head/x", sbpl.Regular),
+				noRepository("/private/tmp/data"),
 				denied("planted", writing, "/private/tmp/data/.vscode"),
 				files("planted", sbpl.Deny, writing, "/private/tmp/data/.git/config", reg),
 				files("planted", sbpl.Deny, "file-write-unlink", "/private/tmp/data/a/.git", dir),
@@ -357,9 +359,7 @@ func homeAllowed() []row {
 		rows = append(rows, stays("a way out", testHome+"/"+d)...)
 	}
 	rows = append(rows, denied("direnv runs it", writing, testHome+"/.envrc")...)
-	rows = append(rows, denied("as a repository", writing, testHome+"/HEAD")...)
-	rows = append(rows, files("as a repository", sbpl.Deny, writing, testHome+"/head", sbpl.Regular)...)
-	rows = append(rows, files("as a repository", sbpl.Deny, writing, testHome+"/head/x", sbpl.Regular)...)
+	rows = append(rows, noRepository(testHome)...)
 	rows = append(rows, denied("the editor runs it", writing, testHome+"/.vscode")...)
 	for _, step := range []string{"mv " + testHome + "/.ssh " + testProj + "/x", "mv " + testHome + "/.kgate " + testHome + "/k",
 		"ln " + testHome + "/.kgate/audit.jsonl " + testHome + "/k", "mv " + testHome + " " + testTemp + "/tmp/h"} {
