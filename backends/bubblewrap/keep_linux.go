@@ -119,17 +119,19 @@ func (k *keeper) told() bool {
 }
 
 // keep ends the box as soon as one of its covers is gone. It returns with the box's
-// first process.
+// first process, and for no other reason: where something cannot be asked now, it is
+// asked again.
 func (p *box) keep(k *keeper, pid int) {
 	defer k.close()
-	init, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return // it is gone
-	}
-	defer unix.Close(init)
-	wait := -1
+	proc, wait := fmt.Sprintf("/proc/%d", pid), -1
 	if k.blind {
 		wait = keepEvery
+	}
+	init, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		init, wait = -1, keepEvery
+	} else {
+		defer unix.Close(init)
 	}
 	fds := []unix.PollFd{{Fd: int32(init), Events: unix.POLLIN}, {Fd: int32(k.fd), Events: unix.POLLIN}}
 	for {
@@ -137,15 +139,20 @@ func (p *box) keep(k *keeper, pid int) {
 		if err == unix.EINTR {
 			continue
 		}
-		if err != nil || fds[0].Revents != 0 {
+		if fds[0].Revents != 0 {
 			return
 		}
-		if n > 0 && !k.told() {
+		if err == nil && n > 0 && !k.told() {
 			continue
 		}
-		made, err := readMounts(fmt.Sprintf("/proc/%d/mountinfo", pid))
-		if err != nil || len(made) == 0 {
+		made, err := readMounts(proc + "/mountinfo")
+		// A process that has ended and is not yet buried has no mounts left.
+		if p.gone(proc) || err == nil && len(made) == 0 {
 			return
+		}
+		if err != nil {
+			wait = keepEvery
+			continue
 		}
 		if at := missing(made, k.want); at != "" && !omit("keep") {
 			p.mu.Lock()

@@ -39,6 +39,7 @@ func readMounts(file string) ([]mountLine, error) {
 	return all, nil
 }
 
+// Mounts reads the table of this process's own mount namespace.
 func (thisHost) Mounts() ([]mountLine, error) { return readMounts("/proc/self/mountinfo") }
 
 // unmangle undoes the kernel's spelling of blanks, line ends and backslashes.

@@ -24,6 +24,8 @@ func (b *Backend) Probe(*policy.Policy) []backends.Finding {
 // Sockets returns an error: see its Linux part.
 func (thisHost) Sockets() ([]Bound, bool, error) { return nil, false, errLinux }
 
+// Mounts returns an error: see its Linux part.
+func (thisHost) Mounts() ([]mountLine, error) { return nil, errLinux }
+
 // Devices returns an error: see its Linux part.
-func (thisHost) Mounts() ([]mountLine, error)      { return nil, errLinux }
 func (thisHost) Devices() (map[uint64]bool, error) { return nil, errLinux }
