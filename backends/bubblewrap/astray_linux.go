@@ -65,16 +65,21 @@ func swappedError(path string) error {
 
 // makeHeld makes what holds a name, in an open directory. What is there already
 // is no error where it is of the kind that it must be.
-func makeHeld(dir int, name string, h Hold) error {
+func makeHeld(dir int, name string, h Hold, s *spares) error {
 	var err error
-	if h.File {
+	switch {
+	case h.File:
 		var fd int
 		fd, err = unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o444)
 		if err == nil {
 			_, err = unix.Write(fd, []byte(h.Content))
 			unix.Close(fd)
 		}
-	} else {
+	default:
+		var taken bool
+		if taken, err = s.take(dir, name); taken || err != nil {
+			break
+		}
 		err = mkdirat(dir, name, 0o755)
 	}
 	if !errors.Is(err, fs.ErrExist) {
@@ -93,9 +98,12 @@ func makeHeld(dir int, name string, h Hold) error {
 
 // removeHeld removes what holds a name: an empty directory, or a file as small as
 // those that are made for it.
-func removeHeld(dir int, name string, file bool) {
+func removeHeld(dir int, name string, file bool, s *spares) {
 	if !file {
 		// A directory that somebody has put something into is his now.
+		if s.give(dir, name) {
+			return
+		}
 		unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
 		return
 	}

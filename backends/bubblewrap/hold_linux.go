@@ -42,6 +42,7 @@ type holder struct {
 	janitor int      // its process; 0: not started
 	leash   *os.File // the janitor's input: its end is kgate's
 	box     *os.File // bwrap inherits it: its end is the box's
+	spares  *spares
 	skipped map[string]bool
 }
 
@@ -97,7 +98,7 @@ func record(h Hold) []byte {
 
 // sweep removes what the ledger names, if this launch is the last to hold it,
 // and the ledger.
-func (l *ledger) sweep() error {
+func (l *ledger) sweep(s *spares) error {
 	defer l.file.Close()
 	if err := unix.Flock(int(l.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		if err == unix.EWOULDBLOCK {
@@ -129,7 +130,7 @@ func (l *ledger) sweep() error {
 		if dir < 0 {
 			break // not written by kgate, or not to its end, or there is no such directory any more
 		}
-		removeHeld(dir, string(name[1:]), name[0] == 'f')
+		removeHeld(dir, string(name[1:]), name[0] == 'f', s)
 	}
 	if err := os.Remove(l.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -151,6 +152,9 @@ func hold(o *own, release *os.File) (h *holder, err error) {
 		return h, fmt.Errorf("make a directory for this launch's records: %w", err)
 	}
 	sweepOthers(run)
+	if len(o.Holds) > 0 {
+		h.spares = openSpares(o.Managed)
+	}
 	in := map[string]*ledger{}
 	at := map[string]int{} // the directories, open
 	defer func() {
@@ -205,7 +209,7 @@ func hold(o *own, release *os.File) (h *holder, err error) {
 }
 
 func (h *holder) make(x Hold, dir int, l *ledger) error {
-	err := makeHeld(dir, filepath.Base(x.Path), x)
+	err := makeHeld(dir, filepath.Base(x.Path), x, h.spares)
 	switch {
 	case err == nil && x.Found: // the launch that held it has just ended
 		_, err = l.file.Write(record(x))
@@ -308,7 +312,7 @@ func sweepOthers(run string) {
 			f.Close()
 			continue
 		}
-		(&ledger{path: path, file: f}).sweep()
+		(&ledger{path: path, file: f}).sweep(nil)
 	}
 }
 
@@ -317,10 +321,12 @@ func (h *holder) release() error {
 	var errs []error
 	for _, l := range h.ledgers {
 		if l.file != nil {
-			errs = append(errs, l.sweep())
+			errs = append(errs, l.sweep(h.spares))
 		}
 	}
 	h.ledgers = nil
+	h.spares.close()
+	h.spares = nil
 	if h.janitor != 0 {
 		syscall.Kill(h.janitor, syscall.SIGKILL)
 		wait(h.janitor)
