@@ -132,15 +132,11 @@ func (p *box) keep(k *keeper, pid int) {
 		case <-again:
 		}
 		start := time.Now()
-		made, err := readMounts(proc + "/mountinfo")
-		// A process that has ended and is not yet buried has no mounts left.
-		if p.gone(proc) || err == nil && len(made) == 0 {
+		at, err := p.uncovered(proc, k.want)
+		if p.gone(proc) {
 			return
 		}
-		if blind = k.blind || err != nil; err != nil {
-			continue
-		}
-		if at := missing(made, k.want); at != "" && !omit("keep") {
+		if blind = k.blind || err != nil; at != "" && !omit("keep") {
 			p.mu.Lock()
 			p.lost = at
 			p.mu.Unlock()
@@ -149,4 +145,20 @@ func (p *box) keep(k *keeper, pid int) {
 		}
 		time.Sleep(keepShare * time.Since(start))
 	}
+}
+
+// uncovered returns a cover that is gone from the mounts of a process, "" when there
+// is none. The kernel tells a long table in pieces, so that the end of one can be
+// missing of a box that is just ending: then it has none at all a moment later.
+func (p *box) uncovered(proc string, want []string) (at string, err error) {
+	for range 2 {
+		made, err := readMounts(proc + "/mountinfo")
+		if err != nil || len(made) == 0 {
+			return "", err
+		}
+		if at = missing(made, want); at == "" {
+			return "", nil
+		}
+	}
+	return at, nil
 }
