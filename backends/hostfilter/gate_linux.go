@@ -205,13 +205,9 @@ func (g *gate) restore() (map[int]changer, error) {
 		r4, r6 *restorer
 		e4, e6 error
 	)
-	install := func(progs []string, family int) (*restorer, error) {
-		first, rest := restoreText(rules, family)
-		return newRestorer(progs, first, rest)
-	}
-	wg.Go(func() { r4, e4 = install(g.orders.Tools.Restore, 4) })
+	wg.Go(func() { r4, e4 = newRestorer(g.orders.Tools.Restore, rules, 4) })
 	if len(g.orders.Tools.Restore6) > 0 {
-		wg.Go(func() { r6, e6 = install(g.orders.Tools.Restore6, 6) })
+		wg.Go(func() { r6, e6 = newRestorer(g.orders.Tools.Restore6, rules, 6) })
 	} else {
 		e6 = errors.New("ip6tables-restore is not installed")
 	}

@@ -28,12 +28,10 @@ const nftBatch = 64
 // newNFT returns an error where the chains are not nf_tables', as with
 // iptables-legacy.
 func newNFT(family int) (*nft, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
+	n, err := openNFT(family)
 	if err != nil {
-		return nil, fmt.Errorf("open a netlink socket: %w", err)
+		return nil, err
 	}
-	n := &nft{fd: fd, family: family, handles: map[key]uint64{}}
-	err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 2})
 	for _, chain := range []string{chainPort, chainAny} {
 		if err == nil {
 			n.seq++
@@ -42,10 +40,23 @@ func newNFT(family int) (*nft, error) {
 		}
 	}
 	if err != nil {
-		unix.Close(fd)
+		unix.Close(n.fd)
 		return nil, fmt.Errorf("look for the chains in nf_tables: %w", err)
 	}
 	return n, nil
+}
+
+// openNFT opens a netlink socket to nf_tables.
+func openNFT(family int) (*nft, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
+	if err != nil {
+		return nil, fmt.Errorf("open a netlink socket: %w", err)
+	}
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 2}); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("bound the wait at a netlink socket: %w", err)
+	}
+	return &nft{fd: fd, family: family, handles: map[key]uint64{}}, nil
 }
 
 // open adds rules that accept packets to the addresses.

@@ -23,14 +23,19 @@ type restoring struct {
 	in io.WriteCloser
 }
 
-// newRestorer installs rules with the first of the programs that can, and
-// returns a restorer that uses the same one from then on. Only trying tells
+// newRestorer installs a family's rules with the first of the programs that can,
+// and returns a restorer that uses the same one from then on. Only trying tells
 // which works: the kernel may lack what the host's default needs.
-func newRestorer(progs []string, first, rest string) (*restorer, error) {
+func newRestorer(progs []string, rules []Rule, family int) (*restorer, error) {
+	first, rest := restoreText(rules, family)
 	var errs []string
 	for _, p := range progs {
 		r := &restorer{prog: p}
-		err := r.run(first, false)
+		text, made := first, forNFT(p) && makeChains(family, defaults(rules, family)) == nil
+		if made {
+			text = withoutDefaults(first)
+		}
+		err := r.run(text, made)
 		if err == nil {
 			if rest != "" {
 				err = r.run(rest, true)
@@ -39,6 +44,14 @@ func newRestorer(progs []string, first, rest string) (*restorer, error) {
 			return r, err
 		}
 		errs = append(errs, err.Error())
+		if made {
+			// The next program's rules may not be nf_tables', and would not count
+			// beside chains that drop.
+			if err := removeChains(family); err != nil {
+				errs = append(errs, err.Error())
+				break
+			}
+		}
 	}
 	if len(errs) == 0 {
 		return nil, errors.New("iptables-restore is not installed")
