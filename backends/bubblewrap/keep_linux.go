@@ -147,12 +147,15 @@ func (p *box) keep(k *keeper, pid int) {
 	}
 }
 
+// Test hook: what is read while a box ends.
+var mountsOf = readMounts
+
 // uncovered returns a cover that is gone from the mounts of a process, "" when there
 // is none. The kernel tells a long table in pieces, so that the end of one can be
 // missing of a box that is just ending: then it has none at all a moment later.
 func (p *box) uncovered(proc string, want []string) (at string, err error) {
 	for range 2 {
-		made, err := readMounts(proc + "/mountinfo")
+		made, err := mountsOf(proc + "/mountinfo")
 		if err != nil || len(made) == 0 {
 			return "", err
 		}

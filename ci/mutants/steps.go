@@ -58,8 +58,12 @@ var steps = []step{
 	{"janitor-locks", "backends/bubblewrap/hold_linux.go", ` && flock -n -x "$1"; then`, `; then`, []string{"./backends/bubblewrap TestJanitorWaits"}},
 	{"on-record-first", "backends/bubblewrap/hold_linux.go", `if len(lines) > 0 {`, `if len(lines) > 0 && false {`, []string{"./backends/bubblewrap TestKilledAtAnyMoment$"}},
 	{"launches-share", "backends/bubblewrap/hold_linux.go", `unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)`, `error(nil)`, []string{"./backends/bubblewrap TestLaunchesShare"}},
-	{"others-left", "backends/bubblewrap/hold_linux.go", "\tsweepOthers(run)\n\tin :=", "\tin :=", []string{"./backends/bubblewrap TestLeftBehindByAll"}},
+	{"others-left", "backends/bubblewrap/hold_linux.go", "\tsweepOthers(run)\n", "", []string{"./backends/bubblewrap TestLeftBehindByAll"}},
 
+	{"spare-when-empty", "backends/bubblewrap/spare_linux.go", `if !pristine(s.dir, spare) {`, `if false {`, []string{"./backends/bubblewrap TestSparesAreOnlyEmptyOnes"}},
+	{"spare-as-made", "backends/bubblewrap/spare_linux.go", `|| st.Mode&0o7022 != 0 `, ``, []string{"./backends/bubblewrap TestSparesAreOnlyEmptyOnes"}},
+	{"ending-box-asked-again", "backends/bubblewrap/keep_linux.go", `for range 2 {`, `for range 1 {`, []string{"./backends/bubblewrap TestEndingBoxIsNotUncovered"}},
+	{"chains-removed", "backends/hostfilter/restore_linux.go", `if err := removeChains(family); err != nil {`, `if err := error(nil); err != nil {`, []string{"./backends/hostfilter TestChainsGoWithAFailure"}},
 	{"held-where-planned", "backends/bubblewrap/astray_linux.go", `Resolve: unix.RESOLVE_NO_SYMLINKS`, `Resolve: 0`, []string{"./backends/bubblewrap TestHeldWhereItWasPlanned"}},
 	{"held-step-by-step", "backends/bubblewrap/astray_linux.go", `unix.Openat(fd, name, flags, 0)`, `unix.Openat(fd, name, flags&^unix.O_NOFOLLOW, 0)`,
 		[]string{"./backends/bubblewrap TestHeldWhereItWasPlanned"}},
