@@ -1,7 +1,7 @@
 // Bare is bwrap with slirp4netns and nothing else: the least that gives a command
 // a network of its own. It is what the restricted launch is measured against.
 //
-//	bare [--mtu=N] BWRAP-ARGUMENT... -- COMMAND...
+//	bare [--mtu=N] [--slirp=OPTION] BWRAP-ARGUMENT... -- COMMAND...
 //
 // It waits for slirp4netns' ready descriptor before the command starts, and has
 // no filter. It imports little, so that its own start is as short as a Go
@@ -32,6 +32,11 @@ func main() {
 		mtu = os.Args[1]
 		os.Args = slices.Delete(os.Args, 1, 2)
 	}
+	args := []string{"slirp4netns", "--configure", mtu, "--disable-host-loopback", "--ready-fd=3", "--exit-fd=4"}
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "--slirp=") {
+		args = append(args, strings.TrimPrefix(os.Args[1], "--slirp="))
+		os.Args = slices.Delete(os.Args, 1, 2)
+	}
 	at := slices.Index(os.Args, "--")
 	argv := slices.Concat([]string{"bwrap"}, os.Args[1:at], []string{"--info-fd", "3", "--block-fd", "4"}, os.Args[at:])
 	box := start("/usr/bin/bwrap", argv, infoW, block)
@@ -54,8 +59,8 @@ func main() {
 	if errno != 0 {
 		die("find its owner", errno)
 	}
-	slirp := start("/usr/bin/slirp4netns", []string{"slirp4netns", "--configure", mtu, "--disable-host-loopback", "--ready-fd=3", "--exit-fd=4",
-		"--userns-path=/proc/self/fd/5", "--netns-type=path", "/proc/self/fd/6", "tap0"}, readyW, exit, int(user), net)
+	slirp := start("/usr/bin/slirp4netns", append(args,
+		"--userns-path=/proc/self/fd/5", "--netns-type=path", "/proc/self/fd/6", "tap0"), readyW, exit, int(user), net)
 	syscall.Close(readyW)
 	if n, err := syscall.Read(ready, make([]byte, 1)); n != 1 {
 		die("slirp4netns is not ready", err)
