@@ -100,6 +100,8 @@ type plan struct {
 	home string // "": the bench's own
 	// status is what it ends with when all is right.
 	status int
+	// terminal: it has one, in place of no input and no output.
+	terminal bool
 }
 
 // side is what was measured of one plan; milliseconds.
@@ -127,10 +129,16 @@ func (b *bench) alternate(plans ...plan) ([]side, error) {
 				cmd.Env[0] = "HOME=" + plans[i].home
 			}
 			var words bytes.Buffer
-			cmd.Stderr = &words
 			start := time.Now()
-			err := cmd.Run()
-			took := time.Since(start)
+			var took time.Duration
+			var err error
+			if plans[i].terminal {
+				took, err = b.timeInTerminal(cmd)
+			} else {
+				cmd.Stderr = &words
+				err = cmd.Run()
+				took = time.Since(start)
+			}
 			if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != plans[i].status {
 				return nil, fmt.Errorf("%s: %w: %s", plans[i].name, err, bytes.TrimSpace(words.Bytes()))
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -19,18 +20,46 @@ type typist struct {
 	cmd      *exec.Cmd
 }
 
+// inTerminal gives a command a terminal of its own, to be started. The caller closes
+// both ends: the second once it is started.
+func (b *bench) inTerminal(cmd *exec.Cmd) (master, slave *os.File, err error) {
+	if master, slave, err = pty.Open(); err != nil {
+		return nil, nil, err
+	}
+	if err := b.own(slave.Name(), nil); err != nil {
+		master.Close()
+		slave.Close()
+		return nil, nil, err
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty = true, true
+	return master, slave, nil
+}
+
+// timeInTerminal runs a command in a terminal and says how long it took.
+func (b *bench) timeInTerminal(cmd *exec.Cmd) (time.Duration, error) {
+	master, slave, err := b.inTerminal(cmd)
+	if err != nil {
+		return 0, err
+	}
+	defer master.Close()
+	go io.Copy(io.Discard, master) // ends with the last that has the other end
+	start := time.Now()
+	err = cmd.Start()
+	slave.Close()
+	if err == nil {
+		err = cmd.Wait()
+	}
+	return time.Since(start), err
+}
+
 func (b *bench) typist(argv ...string) (*typist, error) {
-	master, slave, err := pty.Open()
+	cmd := b.command(b.dir, argv...)
+	master, slave, err := b.inTerminal(cmd)
 	if err != nil {
 		return nil, err
 	}
 	defer slave.Close()
-	if err := b.own(slave.Name(), nil); err != nil {
-		return nil, err
-	}
-	cmd := b.command(b.dir, argv...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
-	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty = true, true
 	if err := cmd.Start(); err != nil {
 		master.Close()
 		return nil, err
