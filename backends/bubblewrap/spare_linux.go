@@ -21,7 +21,7 @@ const spareMost = 64
 type spares struct {
 	dir   int      // where they are, open
 	names []string // those that are still there, as far as is known
-	given int
+	given int      // the number of the last that was moved back
 	far   bool // they cannot be moved to where they are needed, or not back
 }
 
@@ -71,14 +71,19 @@ func (s *spares) take(dir int, name string) (bool, error) {
 // give moves what holds a name back. False: it is not as kgate made it, or cannot be
 // moved. Somebody may put something into it at any time, and it stays where it is then.
 func (s *spares) give(dir int, name string) bool {
-	if s == nil || s.far || len(s.names)+s.given >= spareMost || !pristine(dir, name) {
+	if s == nil || s.far || !pristine(dir, name) {
 		return false
 	}
-	s.given++
-	spare := strconv.Itoa(os.Getpid()) + "-" + strconv.Itoa(s.given)
-	if err := renameat2(dir, name, s.dir, spare, unix.RENAME_NOREPLACE); err != nil {
-		s.far = err != unix.EEXIST
-		return false
+	var spare string
+	for err := error(unix.EEXIST); err == unix.EEXIST; {
+		if s.given++; s.given > spareMost {
+			return false
+		}
+		spare = strconv.Itoa(s.given)
+		if err = renameat2(dir, name, s.dir, spare, unix.RENAME_NOREPLACE); err != nil && err != unix.EEXIST {
+			s.far = true
+			return false
+		}
 	}
 	if !pristine(s.dir, spare) {
 		renameat2(s.dir, spare, dir, name, unix.RENAME_NOREPLACE)
