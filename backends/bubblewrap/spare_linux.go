@@ -22,7 +22,7 @@ type spares struct {
 	dir   int      // where they are, open
 	names []string // those that are still there, as far as is known
 	given int      // the number of the last that was moved back
-	far   bool // they cannot be moved to where they are needed, or not back
+	far   bool     // they cannot be moved to where they are needed, or not back
 }
 
 // Test hook: the call that is raced against.
