@@ -73,7 +73,8 @@ func turnsStage(argv []string) (int, bool) {
 	back := bufio.NewReader(c)
 	for range turns {
 		start := time.Now()
-		if _, err := c.Write([]byte("x\n")); err == nil {
+		_, err := c.Write([]byte("x\n"))
+		if err == nil {
 			_, err = back.ReadString('\n')
 		}
 		if err != nil {
