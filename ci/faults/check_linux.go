@@ -124,9 +124,8 @@ func (s *site) try(t trial) (outcome, []finding, error) {
 	}
 	for _, name := range changed {
 		// A record of what was made stays, when there was nobody to remove it,
-		// until the next launch. What it speaks of does not. What is kept for the
-		// next launch stays.
-		if !strings.HasPrefix(name, ".kgate/spare") && !strings.HasPrefix(name, ".kgate/run/") {
+		// until the next launch. What it speaks of does not.
+		if !strings.HasPrefix(name, ".kgate/run/") {
 			add(kindFiles, "%s", name)
 		}
 	}

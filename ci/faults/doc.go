@@ -24,11 +24,10 @@
 // After each of them: the server that is not listed has seen nothing and the
 // home's file is unread; no process and no mount is left; home, project and
 // ~/.kgate/run hold what they held, but for the log and the empty directories in
-// ~/.kgate/spare; if the command ran, its
-// launch line is in the log; `kgate log verify` finds the chain whole; a launch
-// that came to nothing has said so and has a status other than 0 (but if it was
-// kgate that got SIGKILL); and the next launch works and takes away what could
-// not be taken away before.
+// ~/.kgate/spare; if the command ran, its launch line is in the log; `kgate log
+// verify` finds the chain whole; a launch that came to nothing has said so and has
+// a status other than 0 (but if it was kgate that got SIGKILL); and the next launch
+// works and takes away what could not be taken away before.
 //
 // Each of these checks is shown first to fail for a launcher that has the
 // defect: a shell script in kgate's place. The exit status is 1 when a check

@@ -152,7 +152,9 @@ func (s *site) tree() (map[string]string, error) {
 			}
 			what += fmt.Sprintf(" %x", sha256.Sum256(text))
 		}
-		if rel != ".kgate/run" { // comes with the first launch, and stays
+		// These come with a launch and stay. In what is kept nothing may be.
+		kept := d.IsDir() && (rel == ".kgate/spare" || filepath.Dir(rel) == ".kgate/spare")
+		if rel != ".kgate/run" && !kept {
 			all[rel] = what
 		}
 		return nil
