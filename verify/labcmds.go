@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -139,7 +140,13 @@ func (s *script) putProbe() error {
 	return err
 }
 
+// copyProgram copies a program to be executed under a name that is not taken.
+// A process that is started meanwhile would have the copy open for writing until it
+// executes its own program, and the kernel does not execute a file that anybody has
+// open so (ETXTBSY of execve(2)): none is.
 func copyProgram(from, to string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	in, err := os.Open(from)
 	if err != nil {
 		return err
