@@ -20,34 +20,21 @@ func TestChainsAreThoseOfIptables(t *testing.T) {
 		for _, on := range []bool{true, false} {
 			rules := Rules(Config{IPv6: on})
 			text, _ := restoreText(rules, family)
-			// inside runs in a network namespace of its own.
-			inside := func(do func(run func(stdin, tool string, args ...string) string)) {
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					runtime.LockOSThread() // not unlocked: the thread goes with its namespace
-					if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-						t.Error(err)
-						return
-					}
-					do(func(stdin, tool string, args ...string) string {
-						cmd := exec.Command(OnPath(tool), args...)
-						cmd.Stdin = strings.NewReader(stdin)
-						out, err := cmd.CombinedOutput()
-						if err != nil {
-							t.Errorf("%s: %v: %s", tool, err, out)
-						}
-						return comment.ReplaceAllString(string(out), "")
-					})
-				}()
-				<-done
+			run := func(stdin, tool string, args ...string) string {
+				cmd := exec.Command(OnPath(tool), args...)
+				cmd.Stdin = strings.NewReader(stdin)
+				out, err := cmd.CombinedOutput()
+				if err != nil {
+					t.Errorf("%s: %v: %s", tool, err, out)
+				}
+				return comment.ReplaceAllString(string(out), "")
 			}
 			var want, got, left string
-			inside(func(run func(stdin, tool string, args ...string) string) {
+			inNetwork(t, func() {
 				run(text, tool+"-restore")
 				want = run("", tool+"-save")
 			})
-			inside(func(run func(stdin, tool string, args ...string) string) {
+			inNetwork(t, func() {
 				if err := makeChains(family, defaults(rules, family)); err != nil {
 					t.Error(err)
 					return
@@ -81,14 +68,7 @@ func TestChainsGoWithAFailure(t *testing.T) {
 	if err := exec.Command("cp", broken, nft).Run(); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // not unlocked: the thread goes with its namespace
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			t.Error(err)
-			return
-		}
+	inNetwork(t, func() {
 		if _, err := newRestorer([]string{nft}, Rules(Config{}), 4); err == nil || !strings.Contains(err.Error(), "no such table") {
 			t.Errorf("the failure is not said: %v", err)
 		}
@@ -98,6 +78,21 @@ func TestChainsGoWithAFailure(t *testing.T) {
 		if err := makeChains(4, nil); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// inNetwork does something in a network namespace of its own.
+func inNetwork(t *testing.T, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // not unlocked: the thread goes with its namespace
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			t.Error(err)
+			return
+		}
+		do()
 	}()
 	<-done
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -26,14 +25,7 @@ func TestNFTMakesTheRulesOfIptables(t *testing.T) {
 		6: {"ip6tables-nft", []key{{addr: addr("2001:db8::10")}, {addr("2001:db8::20"), 443, "tcp"}, {addr("2001:db8::20"), 1, "udp"}}},
 	}
 	for f, tt := range families {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			runtime.LockOSThread() // not unlocked: the thread goes with its namespace
-			if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-				t.Error(err)
-				return
-			}
+		inNetwork(t, func() {
 			run := func(stdin, tool string, args ...string) string {
 				cmd := exec.Command(OnPath(tool), args...)
 				cmd.Stdin = strings.NewReader(stdin)
@@ -105,7 +97,6 @@ func TestNFTMakesTheRulesOfIptables(t *testing.T) {
 				t.Error("a rule that is not there was closed")
 			}
 			unix.Close(n.fd)
-		}()
-		<-done
+		})
 	}
 }
