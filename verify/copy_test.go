@@ -17,6 +17,8 @@ func TestCopyCanBeExecuted(t *testing.T) {
 	}
 	dir, stop := t.TempDir(), make(chan struct{})
 	var others sync.WaitGroup
+	defer others.Wait()
+	defer close(stop)
 	for range 4 {
 		others.Go(func() {
 			for {
@@ -38,6 +40,4 @@ func TestCopyCanBeExecuted(t *testing.T) {
 			t.Fatalf("copy %d: %v", i, err)
 		}
 	}
-	close(stop)
-	others.Wait()
 }

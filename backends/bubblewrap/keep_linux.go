@@ -101,7 +101,12 @@ func (k *keeper) add(dir string) {
 		return
 	}
 	k.dirs = append(k.dirs, fd)
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_NOTIFY, dnCreate|dnDelete|dnRename|dnMultishot); err != nil {
+	_, err = unix.FcntlInt(uintptr(fd), unix.F_NOTIFY, dnCreate|dnDelete|dnRename|dnMultishot)
+	if err == nil {
+		// It has made the calling thread the one that is told, which may end.
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETOWN, os.Getpid())
+	}
+	if err != nil {
 		k.blind = true // sysctl fs.dir-notify-enable may be 0
 	}
 }

@@ -21,7 +21,7 @@ const spareMost = 64
 type spares struct {
 	dir   int      // where they are, open
 	names []string // those that are still there, as far as is known
-	given int      // the number of the last that was moved back
+	given int      // the number, and name, of the last that was tried to move back
 	far   bool     // they cannot be moved to where they are needed, or not back
 }
 
@@ -52,15 +52,20 @@ func openSpares(managed string) *spares {
 func (s *spares) take(dir int, name string) (bool, error) {
 	for s != nil && !s.far && len(s.names) > 0 {
 		last := len(s.names) - 1
-		err := renameat2(s.dir, s.names[last], dir, name, unix.RENAME_NOREPLACE)
-		if err == unix.EEXIST {
-			return false, err
+		spare := s.names[last]
+		// What a killed launch has moved here a moment too late is somebody's.
+		if !pristine(s.dir, spare) {
+			s.names = s.names[:last]
+			continue
 		}
-		s.names = s.names[:last]
-		switch err {
+		switch err := renameat2(s.dir, spare, dir, name, unix.RENAME_NOREPLACE); err {
 		case nil:
+			s.names = s.names[:last]
 			return true, nil
+		case unix.EEXIST:
+			return false, err
 		case unix.ENOENT: // another launch has taken it
+			s.names = s.names[:last]
 		default:
 			s.far = true
 		}
@@ -74,21 +79,22 @@ func (s *spares) give(dir int, name string) bool {
 	if s == nil || s.far || !pristine(dir, name) {
 		return false
 	}
-	var spare string
-	for err := error(unix.EEXIST); err == unix.EEXIST; {
-		if s.given++; s.given > spareMost {
-			return false
-		}
-		spare = strconv.Itoa(s.given)
-		if err = renameat2(dir, name, s.dir, spare, unix.RENAME_NOREPLACE); err != nil && err != unix.EEXIST {
+	for s.given < spareMost {
+		s.given++
+		spare := strconv.Itoa(s.given)
+		switch err := renameat2(dir, name, s.dir, spare, unix.RENAME_NOREPLACE); err {
+		case nil:
+			if !pristine(s.dir, spare) {
+				renameat2(s.dir, spare, dir, name, unix.RENAME_NOREPLACE)
+			}
+			return true
+		case unix.EEXIST: // kept already
+		default:
 			s.far = true
 			return false
 		}
 	}
-	if !pristine(s.dir, spare) {
-		renameat2(s.dir, spare, dir, name, unix.RENAME_NOREPLACE)
-	}
-	return true
+	return false
 }
 
 // pristine says whether a name is an empty directory of this user's that looks like

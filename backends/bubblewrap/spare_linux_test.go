@@ -77,8 +77,9 @@ func TestSpares(t *testing.T) {
 	}
 }
 
-// What somebody puts into a held name stays there, at whatever moment he does, and so
-// does a directory whose mode he has changed.
+// What somebody puts into a held name stays there, at whatever moment he does. A
+// directory whose mode he has changed is not kept, and what is not an empty directory
+// is not moved into a project.
 func TestSparesAreOnlyEmptyOnes(t *testing.T) {
 	defer func() { renameat2 = unix.Renameat2 }()
 	s := newSite(t)
@@ -111,9 +112,29 @@ func TestSparesAreOnlyEmptyOnes(t *testing.T) {
 		}
 	})
 	all, _ := filepath.Glob(s.home + "/.kgate/spare/*")
+	if len(all) == 0 {
+		t.Error("nothing is kept")
+	}
 	for _, dir := range all {
 		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 {
 			t.Errorf("kept for the next launch: %v, %v", info.Mode(), err)
+		}
+	}
+
+	for _, dir := range all {
+		if err := os.WriteFile(dir+"/his", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.write("~/.kgate/spare/file", "his")
+	s.holdOnce(func() {
+		if names, err := os.ReadDir(s.path(".vscode")); err != nil || len(names) > 0 {
+			t.Errorf("held with what is not empty: %v, %v", names, err)
+		}
+	})
+	for _, name := range append(all, s.home+"/.kgate/spare/file") {
+		if _, err := os.Stat(name); err != nil {
+			t.Errorf("what is somebody's does not stay: %v", err)
 		}
 	}
 }

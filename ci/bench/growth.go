@@ -92,17 +92,8 @@ func (b *bench) policies(c *curve, counts []int, policy func(n int) string) erro
 	var plans []plan
 	for _, n := range counts {
 		home := filepath.Join(b.root, "grown", strings.ReplaceAll(c.Name, " ", "-"), strconv.Itoa(n))
-		config := filepath.Join(home, ".kgate", "config.yaml")
-		if err := os.MkdirAll(filepath.Dir(config), 0o755); err != nil {
+		if err := b.policy(home, policy(n)); err != nil {
 			return err
-		}
-		if err := os.WriteFile(config, []byte(policy(n)), 0o644); err != nil {
-			return err
-		}
-		for _, name := range []string{config, filepath.Dir(config), home} {
-			if err := b.own(name, nil); err != nil {
-				return err
-			}
 		}
 		plans = append(plans, plan{name: strconv.Itoa(n), dir: b.dir, home: home, argv: []string{b.kgate, "run", "--", "true"}})
 	}

@@ -6,10 +6,10 @@
 // As root it measures as an ordinary user (-user), because that is how kgate is
 // used. Times are wall-clock milliseconds from before fork to after wait.
 //
-// The suites are launch (a launch without a network), denied (a refusal), growth
+// The suites are launch (with no network, an open one, and in a terminal), denied (a refusal), growth
 // (how a launch grows with its policy, its text, its company and its output), log (one after a million
 // others), mask (what a command prints, through the mask), terminal (a key's echo),
-// restricted (a launch with a host list), parts (both kinds of launch, part by part) and soak, which runs only when it is named:
+// restricted (a launch with a host list), path (what goes through the filter), parts (both kinds of launch, part by part) and soak, which runs only when it is named:
 // 50 restricted launches at once and then ROUNDS in a row (-n 500), all of which must be right and leave
 // nothing. "-user root soak" does it as root.
 package main
@@ -132,7 +132,7 @@ func launch(b *bench) (result, error) {
 	}
 	open := *b
 	open.home = filepath.Join(b.root, "home-open")
-	if err := open.policy("network: open\n"); err != nil {
+	if err := b.policy(open.home, "version: 1\nnetwork: open\n"); err != nil {
 		return result{}, err
 	}
 	openLine, err := open.explained(b.bare, "--", "true")
@@ -158,18 +158,17 @@ func launch(b *bench) (result, error) {
 	}}, nil
 }
 
-// policy writes the home's policy, for the bench's user.
-func (b *bench) policy(keys string) error {
-	dir := filepath.Join(b.home, ".kgate")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+// policy makes a home with a policy, the bench's user's.
+func (b *bench) policy(home, text string) error {
+	config := filepath.Join(home, ".kgate", "config.yaml")
+	if err := os.MkdirAll(filepath.Dir(config), 0o755); err != nil {
 		return err
 	}
-	file := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(file, []byte("version: 1\n"+keys), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return err
 	}
-	for _, path := range []string{b.home, dir, file} {
-		if err := b.own(path, nil); err != nil {
+	for _, name := range []string{config, filepath.Dir(config), home} {
+		if err := b.own(name, nil); err != nil {
 			return err
 		}
 	}

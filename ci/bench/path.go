@@ -91,8 +91,11 @@ func turnsStage(argv []string) (int, bool) {
 // --enable-ipv6 where the policy says so. The others set addresses and descriptors.
 var slirpOptions = []string{"--enable-ipv6", "--enable-seccomp", "--enable-sandbox"}
 
+// widest is the size of packets that is kgate's default.
+const widest = 65520
+
 // mtus are the sizes of packets that are compared.
-var mtus = []int{1500, 9000, 16384, 32768, 65520}
+var mtus = []int{1500, 9000, 16384, 32768, widest}
 
 // path measures the way of the data through the filter and without one: how fast
 // much goes, by the size of packets, and how long a new connection takes, by
@@ -110,12 +113,6 @@ func (o order) path() (result, error) {
 		}
 	}
 	b := &bench{rounds: max(5, o.Rounds/6), home: o.Home}
-	// Now and then bwrap fails where slirp4netns configures its network while it is
-	// still setting up the loopback.
-	again := []string{"sh", "-c", `"$@" || "$@"`, "sh"}
-	bare := func(mtu int, argv ...string) []string {
-		return slices.Concat(again, []string{o.Bare, "--mtu=" + strconv.Itoa(mtu)}, o.Boxes, []string{"--"}, argv)
-	}
 	through := func(argv ...string) []string { return slices.Concat([]string{o.Kgate, "run", "--"}, argv) }
 
 	var plans []plan
@@ -126,7 +123,7 @@ func (o order) path() (result, error) {
 		}
 		plans = append(plans,
 			plan{name: fmt.Sprintf("64 MiB, MTU %d, kgate", mtu), dir: o.Dir, home: home, argv: through(get...)},
-			plan{name: fmt.Sprintf("64 MiB, MTU %d, no filter", mtu), dir: o.BareDir, argv: bare(mtu, get...)})
+			plan{name: fmt.Sprintf("64 MiB, MTU %d, no filter", mtu), dir: o.BareDir, argv: o.unfiltered(mtu, nil, get...)})
 	}
 	sides, err := b.alternate(plans...)
 	if err != nil {
@@ -161,7 +158,7 @@ func (o order) path() (result, error) {
 		{turning + "kgate", one, stageTurns, echo},
 		{turning + "kgate, listed after 1,000 ports", after, stageTurns, echo},
 	} {
-		dir, argv := o.BareDir, bare(65520, "./connect", c.stage, c.to)
+		dir, argv := o.BareDir, o.unfiltered(widest, nil, "./connect", c.stage, c.to)
 		where := o.Home
 		if c.policy != "" {
 			where = filepath.Join(o.Home, "connect")
@@ -196,6 +193,15 @@ func (o order) path() (result, error) {
 	}, said...)}, nil
 }
 
+// unfiltered is a command in a box with slirp4netns, and options of bare's, without a
+// filter.
+func (o order) unfiltered(mtu int, options []string, argv ...string) []string {
+	// Now and then bwrap fails where slirp4netns configures its network while it is
+	// still setting up the loopback.
+	again := []string{"sh", "-c", `"$@" || "$@" || "$@"`, "sh"}
+	return slices.Concat(again, []string{o.Bare, "--mtu=" + strconv.Itoa(mtu)}, options, o.Boxes, []string{"--"}, argv)
+}
+
 // told runs a command that prints microseconds, and returns them in milliseconds.
 func (b *bench) told(home, dir string, argv []string) ([]float64, error) {
 	cmd := b.command(dir, argv...)
@@ -220,11 +226,11 @@ func (b *bench) told(home, dir string, argv []string) ([]float64, error) {
 func (o order) options(b *bench, get []string, size int) ([]side, []string, error) {
 	all := append([]string{""}, slirpOptions...)
 	box := func(option string, argv ...string) []string {
-		bare := []string{o.Bare, "--mtu=65520"}
+		var options []string
 		if option != "" {
-			bare = append(bare, "--slirp="+option)
+			options = []string{"--slirp=" + option}
 		}
-		return slices.Concat([]string{"sh", "-c", `"$@" || "$@" || "$@"`, "sh"}, bare, o.Boxes, []string{"--"}, argv)
+		return o.unfiltered(widest, options, argv...)
 	}
 	var works, said []string
 	for _, option := range all {

@@ -60,8 +60,14 @@ var steps = []step{
 	{"launches-share", "backends/bubblewrap/hold_linux.go", `unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)`, `error(nil)`, []string{"./backends/bubblewrap TestLaunchesShare"}},
 	{"others-left", "backends/bubblewrap/hold_linux.go", "\tsweepOthers(run)\n", "", []string{"./backends/bubblewrap TestLeftBehindByAll"}},
 
-	{"spare-when-empty", "backends/bubblewrap/spare_linux.go", `if !pristine(s.dir, spare) {`, `if false {`, []string{"./backends/bubblewrap TestSparesAreOnlyEmptyOnes"}},
+	{"spare-when-empty", "backends/bubblewrap/spare_linux.go", `if !pristine(s.dir, spare) {
+				renameat2`, `if false {
+				renameat2`, []string{"./backends/bubblewrap TestSparesAreOnlyEmptyOnes"}},
 	{"spare-as-made", "backends/bubblewrap/spare_linux.go", `|| st.Mode&0o7022 != 0 `, ``, []string{"./backends/bubblewrap TestSparesAreOnlyEmptyOnes"}},
+	{"spare-when-taken", "backends/bubblewrap/spare_linux.go", `if !pristine(s.dir, spare) {
+			s.names`, `if false {
+			s.names`, []string{"./backends/bubblewrap TestSparesAreOnlyEmptyOnes"}},
+	{"watch-of-the-process", "backends/bubblewrap/keep_linux.go", `unix.F_SETOWN, os.Getpid()`, `unix.F_GETFD, 0`, []string{"./backends/bubblewrap TestWatchOutlivesItsThread"}},
 	{"ending-box-asked-again", "backends/bubblewrap/keep_linux.go", `for range 2 {`, `for range 1 {`, []string{"./backends/bubblewrap TestEndingBoxIsNotUncovered"}},
 	{"chains-removed", "backends/hostfilter/restore_linux.go", `if err := removeChains(family); err != nil {`, `if err := error(nil); err != nil {`, []string{"./backends/hostfilter TestChainsGoWithAFailure"}},
 	{"held-where-planned", "backends/bubblewrap/astray_linux.go", `Resolve: unix.RESOLVE_NO_SYMLINKS`, `Resolve: 0`, []string{"./backends/bubblewrap TestHeldWhereItWasPlanned"}},
